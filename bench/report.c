@@ -1,0 +1,235 @@
+#include "report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define US_PER_MS 1000.0
+#define MIB_KB 1024.0
+
+#define TARGET_COLD 2.0    /* x the floor */
+#define TARGET_WARM 1.0    /* x the floor */
+#define TARGET_EXEC 1.5    /* x fork + exec + wait */
+#define TARGET_DOCKER 40.0 /* times faster than docker run */
+#define TARGET_IDLE_MIB 1.5
+
+/* One promise: a figure, its bound, and whether it holds. */
+struct verdict {
+    const char *name, *what;
+    double value, bound;
+    bool at_least; /* the bound is the least allowed, not the most */
+    const char *unit;
+    bool known;
+};
+
+#define VERDICT_COUNT 7
+
+static double p50(const struct report *r, enum row_id id)
+{
+    return sample_percentile(&r->rows[id].times, 50);
+}
+
+static struct verdict ratio(const struct report *r, const char *name, const char *what,
+                            enum row_id a, enum row_id b, double bound, bool at_least)
+{
+    double x = p50(r, a), y = p50(r, b);
+    bool known = x > 0 && y > 0;
+
+    return (struct verdict){ name, what, known ? x / y : 0, bound, at_least, "x", known };
+}
+
+static void judge(const struct report *r, struct verdict out[VERDICT_COUNT])
+{
+    bool storm = r->storm.clients > 0, idle = r->idle.wanted > 0;
+
+    out[0] = ratio(r, "cold_to_floor", "create to first output, to the floor", ROW_COLD, ROW_FLOOR,
+                   TARGET_COLD, false);
+    out[1] = ratio(r, "warm_to_floor", "the same from the warm pool, to the floor", ROW_WARM,
+                   ROW_FLOOR, TARGET_WARM, false);
+    out[2] = ratio(r, "docker_to_cold", "docker run, to create to first output", ROW_DOCKER,
+                   ROW_COLD, TARGET_DOCKER, true);
+    out[3] = ratio(r, "exec_to_fork", "exec of true, to fork+exec+wait", ROW_EXEC, ROW_FORK,
+                   TARGET_EXEC, false);
+    out[4] = (struct verdict){ "idle_mib", "host memory of one idle sandbox",
+                               (r->idle.pss_kb + r->idle.kernel_kb) / MIB_KB, TARGET_IDLE_MIB, false,
+                               " MiB", idle };
+    out[5] = (struct verdict){ "idle_failures", "failures among the idle ones",
+                               r->idle.failures, 0, false, "", idle };
+    out[6] = (struct verdict){ "storm_failures", "failures and leftovers of the storm",
+                               r->storm.failures + r->storm.left_behind, 0, false, "", storm };
+}
+
+static bool reached(const struct verdict *v)
+{
+    return v->at_least ? v->value >= v->bound : v->value <= v->bound;
+}
+
+static void times_table(const struct report *r, FILE *out)
+{
+    double unit = p50(r, ROW_FLOOR);
+
+    fprintf(out, "%-44s %9s %9s %9s %6s %9s\n", "milliseconds", "p50", "p90", "p99", "n",
+            "to floor");
+    for (int i = 0; i < ROW_COUNT; i++) {
+        const struct row *row = &r->rows[i];
+        double mid = sample_percentile(&row->times, 50);
+
+        if (row->skipped[0]) {
+            fprintf(out, "%-44s skipped: %s\n", row->title, row->skipped);
+            continue;
+        }
+        if (!row->times.n)
+            continue;
+        fprintf(out, "%-44s %9.2f %9.2f %9.2f %6zu", row->title, mid / US_PER_MS,
+                sample_percentile(&row->times, 90) / US_PER_MS,
+                sample_percentile(&row->times, 99) / US_PER_MS, row->times.n);
+        if (unit > 0)
+            fprintf(out, " %8.2fx", mid / unit);
+        fputc('\n', out);
+    }
+}
+
+static void crowd_lines(const struct report *r, FILE *out)
+{
+    const struct crowd_storm *s = &r->storm;
+    const struct crowd_idle *i = &r->idle;
+
+    if (s->clients) {
+        fprintf(out,
+                "\n%u clients for %u s: %zu sandboxes made, used and deleted (%.0f a second; a life "
+                "p50 %.0f ms, p99 %.0f ms), %u failed, %u left behind\n",
+                s->clients, s->seconds, s->life.n, (double)s->life.n / s->seconds,
+                sample_percentile(&s->life, 50) / US_PER_MS,
+                sample_percentile(&s->life, 99) / US_PER_MS, s->failures, s->left_behind);
+        if (s->failures)
+            fprintf(out, "  first failure: %s\n", s->first_failure);
+        if (s->left_behind)
+            fprintf(out, "  left behind: %s\n", s->example);
+    }
+    if (i->wanted) {
+        fprintf(out,
+                "\n%u idle sandboxes: made in %.1f s, %u answered an exec (p50 %.2f ms), %u failures; "
+                "each costs %.2f MiB of processes and %.2f MiB of kernel memory (MemAvailable fell by "
+                "%.2f MiB each)\n",
+                i->wanted, i->create_s, i->alive, sample_percentile(&i->exec, 50) / US_PER_MS,
+                i->failures, i->pss_kb / MIB_KB, i->kernel_kb / MIB_KB, i->available_kb / MIB_KB);
+        if (i->failures)
+            fprintf(out, "  first failure: %s\n", i->first_failure);
+    }
+}
+
+void report_table(const struct report *r, FILE *out)
+{
+    const struct sample *floor = &r->rows[ROW_FLOOR].times;
+    struct verdict v[VERDICT_COUNT];
+
+    fprintf(out, "%s\n\n", r->host);
+    times_table(r, out);
+    crowd_lines(r, out);
+    fprintf(out, "\n%-44s %12s %14s\n", "targets", "measured", "target");
+    judge(r, v);
+    for (int i = 0; i < VERDICT_COUNT; i++)
+        if (v[i].known)
+            fprintf(out, "%-44s %*.2f%s %8s %.4g%s  %s\n", v[i].what,
+                    (int)(12 - strlen(v[i].unit)), v[i].value, v[i].unit,
+                    v[i].at_least ? "at least" : "at most", v[i].bound, v[i].unit,
+                    reached(&v[i]) ? "reached" : "NOT REACHED");
+    fprintf(out, "\nnoise: load average %.2f before, %.2f after", r->load_before, r->load_after);
+    if (floor->n)
+        fprintf(out, "; the floor's p90/p50 is %.2f, its p99/p50 %.2f",
+                sample_percentile(floor, 90) / sample_percentile(floor, 50),
+                sample_percentile(floor, 99) / sample_percentile(floor, 50));
+    fputc('\n', out);
+}
+
+/* ---- JSON ---- */
+
+static void json_text(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (const char *p = text; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            fputc('\\', f);
+        if ((unsigned char)*p >= ' ')
+            fputc(*p, f);
+        else
+            fprintf(f, "\\u%04x", *p);
+    }
+    fputc('"', f);
+}
+
+static void json_rows(const struct report *r, FILE *f)
+{
+    const char *comma = "";
+
+    fputs("  \"times_ms\": {", f);
+    for (int i = 0; i < ROW_COUNT; i++) {
+        const struct row *row = &r->rows[i];
+
+        if (!row->times.n && !row->skipped[0])
+            continue;
+        fprintf(f, "%s\n    \"%s\": ", comma, row->name);
+        comma = ",";
+        if (row->skipped[0]) {
+            fputs("{\"skipped\": ", f);
+            json_text(f, row->skipped);
+            fputc('}', f);
+            continue;
+        }
+        fprintf(f, "{\"p50\": %.4f, \"p90\": %.4f, \"p99\": %.4f, \"n\": %zu}",
+                sample_percentile(&row->times, 50) / US_PER_MS,
+                sample_percentile(&row->times, 90) / US_PER_MS,
+                sample_percentile(&row->times, 99) / US_PER_MS, row->times.n);
+    }
+    fputs("\n  },\n", f);
+}
+
+static void json_crowds(const struct report *r, FILE *f)
+{
+    const struct crowd_storm *s = &r->storm;
+    const struct crowd_idle *i = &r->idle;
+
+    if (s->clients)
+        fprintf(f,
+                "  \"storm\": {\"clients\": %u, \"seconds\": %u, \"lives\": %zu, \"life_p50_ms\": "
+                "%.2f, \"life_p99_ms\": %.2f, \"failures\": %u, \"left_behind\": %u},\n",
+                s->clients, s->seconds, s->life.n, sample_percentile(&s->life, 50) / US_PER_MS,
+                sample_percentile(&s->life, 99) / US_PER_MS, s->failures, s->left_behind);
+    if (i->wanted)
+        fprintf(f,
+                "  \"idle\": {\"wanted\": %u, \"alive\": %u, \"failures\": %u, \"create_s\": %.2f, "
+                "\"pss_kib\": %.1f, \"kernel_kib\": %.1f, \"available_kib\": %.1f, \"exec_p50_ms\": "
+                "%.3f},\n",
+                i->wanted, i->alive, i->failures, i->create_s, i->pss_kb, i->kernel_kb,
+                i->available_kb, sample_percentile(&i->exec, 50) / US_PER_MS);
+}
+
+int report_json(const struct report *r, const char *path)
+{
+    _cleanup_file_ FILE *f = fopen(path, "we");
+    struct verdict v[VERDICT_COUNT];
+    const char *comma = "";
+
+    if (!f)
+        return -errno;
+    fputs("{\n  \"host\": ", f);
+    json_text(f, r->host);
+    fprintf(f, ",\n  \"load_before\": %.2f,\n  \"load_after\": %.2f,\n", r->load_before,
+            r->load_after);
+    json_rows(r, f);
+    json_crowds(r, f);
+    fputs("  \"targets\": {", f);
+    judge(r, v);
+    for (int i = 0; i < VERDICT_COUNT; i++) {
+        if (!v[i].known)
+            continue;
+        fprintf(f, "%s\n    \"%s\": {\"value\": %.4f, \"bound\": %.4g, \"at_least\": %s, "
+                   "\"reached\": %s}",
+                comma, v[i].name, v[i].value, v[i].bound, v[i].at_least ? "true" : "false",
+                reached(&v[i]) ? "true" : "false");
+        comma = ",";
+    }
+    fputs("\n  }\n}\n", f);
+    return fflush(f) == 0 ? 0 : -errno;
+}

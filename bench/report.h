@@ -1,0 +1,41 @@
+/* report - what was measured, as a table for people and as JSON for programs.
+ *
+ * Knows the targets and judges by ratios of medians taken in the same run: a slow or noisy
+ * machine slows both sides of a ratio. Measures nothing itself. */
+#pragma once
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "crowd.h"
+#include "sample.h"
+
+enum row_id {
+    ROW_FORK,
+    ROW_FLOOR,
+    ROW_COLD,
+    ROW_COLD_ANSWER,
+    ROW_WARM,
+    ROW_WARM_ANSWER,
+    ROW_EXEC,
+    ROW_BWRAP,
+    ROW_RUNC,
+    ROW_DOCKER,
+    ROW_COUNT
+};
+
+struct row {
+    const char *name, *title;
+    struct sample times; /* sorted */
+    char skipped[400];   /* why there are none; empty: there are, or it was not asked for */
+};
+
+struct report {
+    struct row rows[ROW_COUNT];
+    struct crowd_storm storm; /* clients 0: not run */
+    struct crowd_idle idle;   /* wanted 0: not run */
+    char host[160];
+    double load_before, load_after;
+};
+
+void report_table(const struct report *r, FILE *out);
+int report_json(const struct report *r, const char *path); /* -errno */

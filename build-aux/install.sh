@@ -1,0 +1,12 @@
+# ./dev install: the programs, the unit and the completion in their places. Starts nothing.
+
+prefix=${PREFIX:-/usr/local}
+build build
+# shellcheck disable=SC2086
+packages $RUN_PACKAGES
+id warren >/dev/null 2>&1 || useradd --system --no-create-home --shell /usr/sbin/nologin warren
+install -D -m 0755 -t "$prefix/bin" build/warrend build/warren-keeper build/warren-init build/warren
+mkdir -p /etc/systemd/system "$prefix/share/bash-completion/completions"
+sed "s|@prefix@|$prefix|" etc/warren.service >/etc/systemd/system/warren.service
+build/warren completion bash >"$prefix/share/bash-completion/completions/warren"
+say "-- Installed under $prefix; start it with: systemctl enable --now warren"

@@ -1,0 +1,113 @@
+# ./dev up, after the rights are checked: from a bare machine to a first sandbox's answer. Each part
+# is skipped where it is already done, so a second run takes seconds.
+
+data=${WARREN_DATA:-/var/lib/warren}
+run=${WARREN_RUN:-/run/warren}
+listen=${WARREN_LISTEN:-127.0.0.1:7070}
+[ "$data" = /var/lib/warren ] && logfile=/var/log/warren/warrend.log || logfile=$data/warrend.log
+url=http://$listen
+
+# The admin socket trusts root: no key on a command line.
+api() # path, curl options...
+{
+    path=$1
+    shift
+    curl --silent --show-error --fail-with-body --unix-socket "$run/warren.sock" "$@" \
+        "http://warren$path"
+}
+
+healthy()
+{
+    api /v1/health >/dev/null 2>&1
+}
+
+daemon_pid() # prints it, if the daemon that `up` started still lives
+{
+    pid=$(cat "$data/warrend.pid" 2>/dev/null) || return 1
+    case $(readlink "/proc/$pid/exe") in */warrend | */warrend\ *) echo "$pid" ;; *) return 1 ;; esac
+}
+
+wait_until() # what for, tries of 0.1 s, command...
+{
+    what=$1 tries=$2
+    shift 2
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || { tail -n 20 "$logfile" >&2; fail "$what; see $logfile"; }
+        sleep 0.1
+    done
+}
+
+# shellcheck disable=SC2086
+packages $BUILD_PACKAGES $RUN_PACKAGES $IMAGE_PACKAGES
+build build
+step "Making the base image (about a minute the first time)" images/build base
+image=$(images/build base)
+id warren >/dev/null 2>&1 ||
+    useradd --system --no-create-home --home-dir "$data" --shell /usr/sbin/nologin warren
+
+# The first key: the caller's, or the one of last time, or a new one.
+mkdir -p "$data" "$run" "$(dirname "$logfile")"
+old_key=$(cat "$data/first-key" 2>/dev/null || true)
+key=${WARREN_API_KEY:-$old_key}
+[ -n "$key" ] || key=warren_$(od -An -N20 -tx1 /dev/urandom | tr -d ' \n')
+[ "${#key}" -ge 20 ] || fail "WARREN_API_KEY must have 20 characters or more"
+if [ "$key" != "$old_key" ]; then
+    (umask 077 && printf '%s\n' "$key" >"$data/first-key")
+fi
+
+# A daemon of an older build or with another key is replaced; the sandboxes do not notice.
+if pid=$(daemon_pid) && { [ build/warrend -nt "$data/warrend.pid" ] || [ "$key" != "$old_key" ]; }; then
+    kill "$pid"
+    daemon_gone() { ! daemon_pid >/dev/null; }
+    wait_until "the running daemon does not stop" 100 daemon_gone
+fi
+if ! daemon_pid >/dev/null; then
+    if [ -d /run/systemd/system ] && systemctl is-active --quiet warren; then
+        fail "warren already runs as a service; stop it first: systemctl stop warren"
+    fi
+    WARREN_API_KEY=$key setsid "$PWD/build/warrend" --listen "$listen" --data "$data" \
+        --run "$run" >>"$logfile" 2>&1 </dev/null &
+    echo $! >"$data/warrend.pid"
+    wait_until "the daemon did not come up" 300 healthy
+    say "-- The daemon runs, log in $logfile"
+fi
+
+recipe=$(basename "$image")
+if [ "$recipe" != "$(cat "$data/base-image" 2>/dev/null)" ] || ! api /v1/images | grep -q '"base"'; then
+    step "Handing the image to the daemon" curl --fail-with-body --progress-bar \
+        --unix-socket "$run/warren.sock" --upload-file "$image" http://warren/v1/images/base
+    echo "$recipe" >"$data/base-image"
+fi
+
+field() # name, JSON: a member that is text or a number
+{
+    printf '%s' "$2" | tr -d '\n' | sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p"
+}
+
+program='import os, platform; print(f\"Hello from {platform.node()}, a computer of {os.cpu_count()} cpus, as uid {os.getuid()}\")'
+made=$(api /v1/sandboxes --write-out '{"seconds": %{time_total}}' \
+    --data '{"timeout_s": 3600, "metadata": {"made-by": "dev up"}}') || fail "no sandbox: $made"
+sandbox=$(field id "$made")
+ran=$(api "/v1/sandboxes/$sandbox/exec" --write-out '{"seconds": %{time_total}}' \
+    --data "{\"argv\": [\"python3\", \"-c\", \"$program\"]}") || fail "no answer: $ran"
+[ "$(field exit_code "$ran")" = 0 ] || fail "the first program failed: $ran"
+
+cat <<END
+
+    $(field seconds "$made" | awk '{printf "%.1f ms", $1 * 1000}') to make a sandbox, $(field seconds "$ran" | awk '{printf "%.1f ms", $1 * 1000}') to run python3 in it, which said:
+    $(printf '%s' "$ran" | tr -d '\n' | sed 's/.*"stdout": *"\([^"]*\)\\n".*/\1/')
+
+    address  $url
+    key      $key   (kept in $data/first-key)
+
+Try next:
+
+    sudo build/warren run -- python3 -c 'print(6 * 7)'
+    sudo build/warren exec $sandbox -- ps aux
+    sudo build/warren shell $sandbox
+    curl -H 'Authorization: Bearer $key' $url/v1/sandboxes
+    curl -H 'Authorization: Bearer $key' -d '{"shell": "uname -a"}' $url/v1/sandboxes/$sandbox/exec
+
+The sandbox lives for an hour. \`sudo ./dev down\` stops the daemon and all sandboxes.
+END

@@ -1,0 +1,55 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static int set_va(struct err *err, int code, const char *what, const char *fmt, va_list ap)
+{
+    if (err) {
+        err->code = code;
+        err->what = what;
+        if (vsnprintf(err->msg, sizeof(err->msg), fmt, ap) < 0)
+            err->msg[0] = '\0';
+    }
+    return -code;
+}
+
+int err_set(struct err *err, int code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int r = set_va(err, code, NULL, fmt, ap);
+    va_end(ap);
+    return r;
+}
+
+int err_name(struct err *err, int code, const char *what, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int r = set_va(err, code, what, fmt, ap);
+    va_end(ap);
+    return r;
+}
+
+int err_wrap(struct err *err, int r, const char *fmt, ...)
+{
+    if (!err || r >= 0)
+        return r;
+    char inner[ERR_MSG_MAX];
+    memcpy(inner, err->msg, sizeof(inner));
+
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        n = 0;
+    if ((size_t)n < sizeof(err->msg)) {
+        size_t left = sizeof(err->msg) - (size_t)n;
+        int m = snprintf(err->msg + n, left, ": %s", inner[0] ? inner : strerror(-r));
+        (void)m; /* a cut sentence is still a sentence */
+    }
+    err->code = -r;
+    return r;
+}

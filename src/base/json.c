@@ -1,0 +1,233 @@
+#include "base/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static void put(struct jout *j, const void *p, size_t n)
+{
+    if (j->r >= 0)
+        j->r = buf_append(j->b, p, n);
+}
+
+static void begin_value(struct jout *j, const char *key)
+{
+    if (j->comma)
+        put(j, ",", 1);
+    j->comma = true;
+    if (key) {
+        put(j, "\"", 1);
+        put(j, key, strlen(key));
+        put(j, "\":", 2);
+    }
+}
+
+/* Length of the UTF-8 sequence at p, 0 if there is none that is well formed. */
+static size_t sequence(const unsigned char *p, size_t n)
+{
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] < 0xc2 || p[0] > 0xf4)
+        return 0;
+    size_t len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (n < len)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90))
+        return 0; /* overlong */
+    if ((p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0; /* a surrogate; above U+10FFFF */
+    return len;
+}
+
+static bool valid(const char *text, size_t n, bool nul_ok)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + n;
+    while (p < end) {
+        if (*p >= ' ' && *p < 0x80) {
+            p++;
+            continue;
+        }
+        size_t len = sequence(p, (size_t)(end - p));
+        if (len == 0 || (*p == 0 && !nul_ok))
+            return false;
+        p += len;
+    }
+    return true;
+}
+
+bool utf8_valid(const char *p, size_t n)
+{
+    return valid(p, n, true);
+}
+
+bool text_valid(const char *p, size_t n)
+{
+    return valid(p, n, false);
+}
+
+static void put_escaped(struct jout *j, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    char out[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
+    static const char from[] = "\"\\\n\r\t\b\f", to[] = "\"\\nrtbf";
+    const char *at = c ? strchr(from, c) : NULL;
+    if (at) {
+        out[1] = to[at - from];
+        put(j, out, 2);
+    } else {
+        put(j, out, sizeof(out));
+    }
+}
+
+static void put_string(struct jout *j, const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + n, *run = p;
+
+    put(j, "\"", 1);
+    while (p < end && j->r >= 0) {
+        if (*p >= ' ' && *p < 0x7f && *p != '"' && *p != '\\') {
+            p++; /* nearly every byte of nearly every output */
+            continue;
+        }
+        size_t len = sequence(p, (size_t)(end - p));
+        if (len > 1) {
+            p += len;
+            continue;
+        }
+        put(j, run, (size_t)(p - run));
+        if (len == 0)
+            put(j, "\\ufffd", 6);
+        else
+            put_escaped(j, *p);
+        run = ++p;
+    }
+    put(j, run, (size_t)(end - run));
+    put(j, "\"", 1);
+}
+
+void jout_open(struct jout *j, const char *key, char bracket)
+{
+    begin_value(j, key);
+    put(j, &bracket, 1);
+    j->comma = false;
+}
+
+void jout_close(struct jout *j, char bracket)
+{
+    put(j, &bracket, 1);
+    j->comma = true;
+}
+
+void jout_strn(struct jout *j, const char *key, const char *p, size_t n)
+{
+    begin_value(j, key);
+    put_string(j, p, n);
+}
+
+void jout_str(struct jout *j, const char *key, const char *s)
+{
+    if (s)
+        jout_strn(j, key, s, strlen(s));
+    else
+        jout_null(j, key);
+}
+
+void jout_member(struct jout *j, const char *name, const char *value)
+{
+    begin_value(j, NULL);
+    put_string(j, name, strlen(name));
+    put(j, ":", 1);
+    put_string(j, value, strlen(value));
+}
+
+void jout_b64(struct jout *j, const char *key, const void *bytes, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *p = bytes;
+
+    begin_value(j, key);
+    put(j, "\"", 1);
+    if (j->r >= 0)
+        j->r = buf_reserve(j->b, (n + 2) / 3 * 4);
+    for (; n > 0 && j->r >= 0; n -= n < 3 ? n : 3, p += 3) {
+        unsigned v = (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0) | (n > 2 ? p[2] : 0);
+        char out[4] = { digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
+                        n > 2 ? digits[v & 63] : '=' };
+        put(j, out, sizeof(out));
+    }
+    put(j, "\"", 1);
+}
+
+static void put_number(struct jout *j, const char *key, const char *fmt, ...) _printf_(3, 4);
+static void put_number(struct jout *j, const char *key, const char *fmt, ...)
+{
+    char text[48];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    begin_value(j, key);
+    if (n < 0 || (size_t)n >= sizeof(text))
+        j->r = j->r < 0 ? j->r : -EINVAL;
+    else
+        put(j, text, (size_t)n);
+}
+
+void jout_int(struct jout *j, const char *key, int64_t v)
+{
+    put_number(j, key, "%" PRId64, v);
+}
+
+void jout_uint(struct jout *j, const char *key, uint64_t v)
+{
+    put_number(j, key, "%" PRIu64, v);
+}
+
+void jout_thousandths(struct jout *j, const char *key, uint64_t v)
+{
+    unsigned rest = (unsigned)(v % 1000);
+    if (rest == 0)
+        put_number(j, key, "%" PRIu64, v / 1000);
+    else if (rest % 100 == 0)
+        put_number(j, key, "%" PRIu64 ".%u", v / 1000, rest / 100);
+    else if (rest % 10 == 0)
+        put_number(j, key, "%" PRIu64 ".%02u", v / 1000, rest / 10);
+    else
+        put_number(j, key, "%" PRIu64 ".%03u", v / 1000, rest);
+}
+
+void jout_raw(struct jout *j, const char *key, const char *json)
+{
+    begin_value(j, key);
+    put(j, json, strlen(json));
+}
+
+void jout_bool(struct jout *j, const char *key, bool v)
+{
+    jout_raw(j, key, v ? "true" : "false");
+}
+
+void jout_null(struct jout *j, const char *key)
+{
+    jout_raw(j, key, "null");
+}
+
+void jout_time(struct jout *j, const char *key, int64_t wall_ms)
+{
+    char text[CLOCK_TEXT_MAX];
+    if (wall_ms == 0)
+        jout_null(j, key);
+    else
+        jout_str(j, key, clock_text(wall_ms, text));
+}
+
+int jout_done(struct jout *j)
+{
+    return j->r;
+}

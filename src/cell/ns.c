@@ -1,0 +1,125 @@
+#include "cell/ns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cell/ns_private.h"
+#include "kernel/mount.h"
+
+#define NAMESPACES \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
+
+void ns_cell_close(struct ns_cell *c)
+{
+    fd_close_all(&c->pidfd, 1);
+    fd_close_all(&c->go_fd, 1);
+    fd_close_all(&c->status_fd, 1);
+    *c = (struct ns_cell)NS_CELL_INIT;
+}
+
+static int write_map(pid_t pid, const char *file, uint32_t base, struct err *err)
+{
+    char path[64], map[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    (void)snprintf(map, sizeof(map), "0 %u 65536", base);
+    int r = fd_write_file_at(AT_FDCWD, path, map);
+    return r < 0 ? err_set(err, -r, "cannot write %s", file) : 0;
+}
+
+int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns_cell *ret_cell,
+               struct err *err)
+{
+    int go[2] = { -1, -1 }, status[2] = { -1, -1 };
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) < 0)
+        return err_set(err, errno, "cannot make a socket pair");
+    if (pipe2(status, O_CLOEXEC) < 0) {
+        int r = err_set(err, errno, "cannot make a pipe");
+        fd_close_all(go, 2);
+        return r;
+    }
+
+    int pidfd = -1;
+    struct clone_args args = {
+        .flags = NAMESPACES | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)&pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    if (spec->cgroup->init_group >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)spec->cgroup->init_group;
+    }
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    if (pid == 0) {
+        (void)close(go[0]);
+        (void)close(status[0]);
+        ns_child(host, spec, go[1], status[1]);
+    }
+    int code = errno;
+    (void)close(go[1]);
+    (void)close(status[1]);
+    if (pid < 0) {
+        (void)close(go[0]);
+        (void)close(status[0]);
+        return err_set(err, code, "cannot make namespaces");
+    }
+    struct ns_cell cell = { pid, pidfd, go[0], status[0] };
+    int r = write_map(pid, "uid_map", spec->uid_base, err);
+    if (r == 0)
+        r = write_map(pid, "gid_map", spec->uid_base, err);
+    if (r == 0) {
+        const char word = NS_WORD_MAPPED;
+        r = fd_send_msg(cell.go_fd, &word, 1, NULL, 0);
+        if (r < 0)
+            r = err_set(err, -r, "the cell's first process is gone");
+    }
+    if (r < 0) {
+        ns_cell_close(&cell); /* the child sees its end of file */
+        return r;
+    }
+    *ret_cell = cell;
+    return 0;
+}
+
+/* The sandbox's root: its own layer over the image, both shown with its ids. */
+static int make_root(const struct ns_cell *cell, const struct ns_spec *spec, int *ret_fd,
+                     struct err *err)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)cell->pid);
+    _cleanup_fd_ int userns = open(path, O_RDONLY | O_CLOEXEC);
+    if (userns < 0)
+        return err_set(err, errno, "cannot open the user namespace");
+    _cleanup_fd_ int lower = -1, upper = -1;
+    int r = mount_clone(spec->image_fd, "", &lower, err);
+    if (r == 0)
+        r = mount_idmap(lower, userns, err);
+    if (r == 0)
+        r = mount_clone(spec->box_fd, "", &upper, err);
+    if (r == 0)
+        r = mount_idmap(upper, userns, err);
+    if (r == 0)
+        r = mount_overlay(lower, upper, spec->uid_base, ret_fd, err);
+    return r;
+}
+
+int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err)
+{
+    _cleanup_fd_ int root = -1;
+    int r = make_root(cell, spec, &root, err);
+    if (r < 0)
+        return r;
+    const char word = NS_WORD_ROOT;
+    r = fd_send_msg(cell->go_fd, &word, 1, &root, 1);
+    if (r < 0)
+        return err_set(err, -r, "the cell's first process is gone");
+    (void)close(take_fd(cell->go_fd));
+    return 0;
+}

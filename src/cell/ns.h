@@ -1,0 +1,47 @@
+/* ns - a cell of Linux namespaces: the wall, and warren-init behind it as pid 1.
+ *
+ * The keeper makes the namespaces and the root filesystem from outside; the child finishes the
+ * inside (proc, sys, dev, masks, loopback), gives up what it no longer needs and becomes
+ * warren-init. From then on nothing in there holds a path, a descriptor or a capability of the
+ * host's. Knows nothing of who asked, or of how storage is kept. Does not wait: the status
+ * descriptor tells how it went. */
+#pragma once
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "kernel/cgroup.h"
+
+struct ns_host; /* what all cells share: init's binary, the filter, the furniture of /dev */
+
+/* `furniture` is a directory of root's that anyone may walk through; small filesystems are mounted
+ * in it in the caller's mount namespace, which must be private. */
+int ns_host_new(const char *init_path, const char *furniture, struct ns_host **ret_host,
+                struct err *err);
+void ns_host_free(struct ns_host *host);
+DEFINE_FREEP(struct ns_host *, ns_host_free)
+
+struct ns_spec {
+    const char *id;                /* also its host name */
+    int image_fd;                  /* the image's root, opened in our mount namespace */
+    int box_fd;                    /* holds "upper" and "work"; ns_release needs it first */
+    uint32_t uid_base;             /* host id of root inside */
+    const struct cgroup_fds *cgroup;
+    int listen_fd;                 /* a bound socket, for warren-init */
+};
+
+struct ns_cell {
+    pid_t pid;
+    int pidfd;
+    int go_fd;     /* ns_release writes here; closing it instead ends the child */
+    int status_fd; /* end of file: warren-init runs; else one struct err */
+};
+#define NS_CELL_INIT { -1, -1, -1, -1 }
+void ns_cell_close(struct ns_cell *cell); /* the descriptors; the process goes on */
+
+/* Two steps, so that the caller can write the pid down between them: a keeper killed in the
+ * middle leaves a child that sees its end of file and exits. All of spec is borrowed. */
+int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns_cell *ret_cell,
+               struct err *err);
+int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err);

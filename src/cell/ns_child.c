@@ -1,0 +1,264 @@
+/* The inside of a cell, built by its first process. Runs between clone and exec in a process of
+ * its own (no memory is shared with the keeper), so it may use what it likes and reports a whole
+ * struct err. Order matters: proc and sysfs can be mounted in a user namespace only while the
+ * host's are still in view; the capabilities go last. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <grp.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cell/ns_private.h"
+#include "kernel/mount.h"
+
+#define FS_FLAGS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+#define FIRST_FREE_FD 3
+#define ARG_SIZE 16
+
+/* What root inside keeps: enough to own its files, switch users and install packages. Tighter
+ * than the container engines' default by MKNOD and NET_RAW. */
+static const int kept_caps[] = {
+    CAP_CHOWN,   CAP_DAC_OVERRIDE, CAP_FSETID,  CAP_FOWNER,           CAP_SETGID,     CAP_SETUID,
+    CAP_SETFCAP, CAP_SETPCAP,      CAP_KILL,    CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_AUDIT_WRITE,
+};
+
+/* The filesystems of the inside, made while the keeper makes the root they will be put on. */
+struct parts {
+    int dev, proc, sys, pts, shm, mqueue;
+};
+
+static int make_parts(const struct ns_host *h, struct parts *p, struct err *err)
+{
+    static const struct mount_option pts[] = {
+        { "ptmxmode", "0666" }, { "mode", "0620" }, { "gid", "5" }
+    };
+    static const struct mount_option shm[] = { { "mode", "1777" }, { "size", "50%" } };
+    char path[sizeof(h->furniture) + 8];
+    (void)snprintf(path, sizeof(path), "%s/dev", h->furniture);
+
+    int r = mount_clone(AT_FDCWD, path, &p->dev, err);
+    if (r == 0)
+        r = mount_new("proc", NULL, 0, FS_FLAGS, &p->proc, err);
+    if (r == 0)
+        r = mount_new("sysfs", NULL, 0, FS_FLAGS | MOUNT_ATTR_RDONLY, &p->sys, err);
+    if (r == 0)
+        r = mount_new("devpts", pts, ARRAY_LEN(pts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+                      &p->pts, err);
+    if (r == 0)
+        r = mount_new("tmpfs", shm, ARRAY_LEN(shm), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &p->shm,
+                      err);
+    if (r == 0)
+        r = mount_new("mqueue", NULL, 0, FS_FLAGS, &p->mqueue, err);
+    return r;
+}
+
+/* A directory of the image's to mount on; made in the sandbox's own layer if it is missing. */
+static int place(int root, int mount, const char *path, struct err *err)
+{
+    int r = mount_place_at(mount, root, path, err);
+    if (r != -ENOENT)
+        return r;
+    if (mkdirat(root, path, 0755) < 0)
+        return err_set(err, errno, "cannot make '/%s'", path);
+    return mount_place_at(mount, root, path, err);
+}
+
+static int place_parts(int root, const struct parts *p, struct err *err)
+{
+    int r = place(root, p->dev, "dev", err);
+    if (r == 0)
+        r = place(root, p->proc, "proc", err);
+    if (r == 0)
+        r = place(root, p->sys, "sys", err);
+    if (r == 0)
+        r = mount_place_at(p->pts, p->dev, "pts", err);
+    if (r == 0)
+        r = mount_place_at(p->shm, p->dev, "shm", err);
+    if (r == 0)
+        r = mount_place_at(p->mqueue, p->dev, "mqueue", err);
+    return r;
+}
+
+/* The masks lie on filesystems that the kernel fills: no name there is the image's to choose. */
+static int mask_one(const struct ns_host *h, const struct parts *p, const struct ns_mask *m,
+                    struct err *err)
+{
+    char path[sizeof(h->furniture) + 16];
+    int on = m->in_sys ? p->sys : p->proc;
+    _cleanup_fd_ int fd = -1;
+    int r;
+
+    if (m->kind == NS_READONLY) {
+        r = mount_clone(on, m->path, &fd, err);
+        if (r == 0)
+            r = mount_set_flags(fd, FS_FLAGS | MOUNT_ATTR_RDONLY, err);
+    } else {
+        (void)snprintf(path, sizeof(path), "%s/masks/%s", h->furniture,
+                       m->kind == NS_HIDE_DIR ? "empty" : "nothing");
+        r = mount_clone(AT_FDCWD, path, &fd, err);
+    }
+    if (r == 0 && move_mount(fd, "", on, m->path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        r = err_set(err, errno, "cannot mask '%s'", m->path);
+    return r;
+}
+
+static int loopback_up(struct err *err)
+{
+    _cleanup_fd_ int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+    if (s < 0 || ioctl(s, SIOCSIFFLAGS, &ifr) < 0)
+        return err_set(err, errno, "cannot bring loopback up");
+    return 0;
+}
+
+static int build_inside(const struct ns_host *h, const struct ns_spec *spec,
+                        const struct parts *parts, int root_mount, struct err *err)
+{
+    /* Nothing can be mounted on a tree that is not attached (before Linux 6.15): any directory of
+     * ours will do as its place, and is out of sight after the pivot. */
+    char hook[sizeof(h->furniture) + 8];
+    (void)snprintf(hook, sizeof(hook), "%s/root", h->furniture);
+    int r = mount_place_at(root_mount, AT_FDCWD, hook, err);
+    if (r == 0)
+        r = place_parts(root_mount, parts, err);
+    for (size_t i = 0; r == 0 && i < h->nmasks; i++)
+        r = mask_one(h, parts, &h->masks[i], err);
+    if (r < 0)
+        return r;
+    if (fchdir(root_mount) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+        return err_set(err, errno, "cannot change the root");
+    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return err_set(err, errno, "cannot leave the old root");
+    return 0;
+}
+
+/* Wait for the keeper's next word. */
+static void await(int go_fd, char expected, int *ret_fd)
+{
+    char word;
+    size_t nfds = 0;
+    int fd = -1;
+    if (fd_recv_msg(go_fd, &word, 1, &fd, 1, &nfds) <= 0 || word != expected ||
+        (ret_fd != NULL) != (nfds == 1))
+        _exit(1); /* the keeper is gone or gave up: nobody is there to tell */
+    if (ret_fd)
+        *ret_fd = fd;
+}
+
+static bool is_kept(int cap)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kept_caps); i++)
+        if (kept_caps[i] == cap)
+            return true;
+    return false;
+}
+
+static int drop_rights(const struct ns_host *h, struct err *err)
+{
+    struct rlimit none = { 0, 0 };
+    (void)setrlimit(RLIMIT_CORE, &none);
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+        if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap) < 0)
+            return err_set(err, errno, "cannot drop capability %d", cap);
+    int r = seccomp_install(h->filter);
+    return r < 0 ? err_set(err, -r, "cannot install the seccomp filter") : 0;
+}
+
+/* Give fd the number n and let it live through exec. */
+static int pin(int fd, int n)
+{
+    return fd < 0 || dup2(fd, n) < 0 ? -1 : n;
+}
+
+static int become_init(const struct ns_host *h, const struct ns_spec *spec, int status_fd,
+                       struct err *err)
+{
+    /* Descriptors first move above every number they will be given, so none is overwritten. */
+    const struct cgroup_fds *c = spec->cgroup;
+    int from[] = { spec->listen_fd, c->oom, c->work_group, c->procs[0], c->procs[1], c->procs[2] };
+    static const char *const names[] = { "--listen", "--oom", "--group",
+                                         "--procs",  "--procs", "--procs" };
+    char numbers[ARRAY_LEN(from)][ARG_SIZE], cookie[64];
+    const char *argv[2 + 2 * ARRAY_LEN(from)] = { "warren-init" };
+    char *envp[] = { cookie, NULL };
+    size_t argc = 1;
+    int next = FIRST_FREE_FD, high = 64;
+
+    int exe = fcntl(h->init_fd, F_DUPFD_CLOEXEC, high);
+    int status = fcntl(status_fd, F_DUPFD_CLOEXEC, high);
+    for (size_t i = 0; i < ARRAY_LEN(from); i++)
+        if (from[i] >= 0)
+            from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, high);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (exe < 0 || status < 0 || null < 0)
+        return err_set(err, errno, "cannot arrange descriptors");
+    for (int i = 0; i < FIRST_FREE_FD; i++)
+        (void)dup2(null, i);
+    for (size_t i = 0; i < ARRAY_LEN(from); i++) {
+        if (pin(from[i], next) < 0)
+            continue;
+        (void)snprintf(numbers[i], ARG_SIZE, "%d", next++);
+        argv[argc++] = names[i];
+        argv[argc++] = numbers[i];
+    }
+    if (syscall(SYS_close_range, next, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
+        return err_set(err, errno, "cannot close descriptors");
+    (void)snprintf(cookie, sizeof(cookie), "WARREN_CLONE_COOKIE=%016llx:%016llx",
+                   (unsigned long long)h->cookie.a, (unsigned long long)h->cookie.b);
+    (void)syscall(SYS_execveat, exe, "", argv, envp, AT_EMPTY_PATH);
+    int r = err_set(err, errno, "cannot start warren-init");
+    (void)dup2(status, status_fd); /* the report goes where it was expected */
+    return r;
+}
+
+static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, int status_fd,
+                struct err *err)
+{
+    struct parts parts;
+    int root = -1;
+    sigset_t all;
+
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_UNBLOCK, &all, NULL);
+    (void)umask(022);
+    await(go_fd, NS_WORD_MAPPED, NULL);
+    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 || setsid() < 0)
+        return err_set(err, errno, "cannot become root inside");
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return err_set(err, errno, "cannot make a cgroup namespace");
+    if (sethostname(spec->id, strlen(spec->id)) < 0)
+        return err_set(err, errno, "cannot set the host name");
+    int r = loopback_up(err);
+    if (r == 0)
+        r = make_parts(h, &parts, err);
+    if (r < 0)
+        return r;
+    await(go_fd, NS_WORD_ROOT, &root);
+    r = build_inside(h, spec, &parts, root, err);
+    if (r == 0)
+        r = drop_rights(h, err);
+    return r < 0 ? r : become_init(h, spec, status_fd, err);
+}
+
+_Noreturn void ns_child(const struct ns_host *host, const struct ns_spec *spec, int go_fd,
+                        int status_fd)
+{
+    struct err err = ERR_INIT;
+    (void)live(host, spec, go_fd, status_fd, &err);
+    err.what = NULL; /* a pointer means nothing to the reader */
+    (void)fd_write_full(status_fd, &err, sizeof(err));
+    _exit(1);
+}

@@ -1,0 +1,243 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <linux/securebits.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/id.h"
+#include "cell/ns_private.h"
+#include "kernel/mount.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U /* newer than Debian 12's headers; older kernels refuse it */
+#endif
+
+/* What a process inside could read of the host, or switch on it. Those that this host has are
+ * found once; the kernel shows the same ones in every cell. */
+static const struct ns_mask known_masks[] = {
+    { NS_HIDE_DIR, false, "acpi" },
+    { NS_HIDE_DIR, false, "asound" },
+    { NS_HIDE_DIR, false, "driver" },
+    { NS_HIDE_DIR, false, "dynamic_debug" },
+    { NS_HIDE_DIR, false, "mpt" },
+    { NS_HIDE_DIR, false, "pressure" },
+    { NS_HIDE_DIR, false, "scsi" },
+    { NS_HIDE_DIR, false, "tty" },
+    { NS_HIDE_FILE, false, "buddyinfo" },
+    { NS_HIDE_FILE, false, "config.gz" },
+    { NS_HIDE_FILE, false, "interrupts" },
+    { NS_HIDE_FILE, false, "iomem" },
+    { NS_HIDE_FILE, false, "ioports" },
+    { NS_HIDE_FILE, false, "kallsyms" },
+    { NS_HIDE_FILE, false, "kcore" },
+    { NS_HIDE_FILE, false, "key-users" },
+    { NS_HIDE_FILE, false, "keys" },
+    { NS_HIDE_FILE, false, "kmsg" },
+    { NS_HIDE_FILE, false, "kpagecgroup" },
+    { NS_HIDE_FILE, false, "kpagecount" },
+    { NS_HIDE_FILE, false, "kpageflags" },
+    { NS_HIDE_FILE, false, "latency_stats" },
+    { NS_HIDE_FILE, false, "modules" },
+    { NS_HIDE_FILE, false, "mtrr" },
+    { NS_HIDE_FILE, false, "pagetypeinfo" },
+    { NS_HIDE_FILE, false, "sched_debug" },
+    { NS_HIDE_FILE, false, "schedstat" },
+    { NS_HIDE_FILE, false, "slabinfo" },
+    { NS_HIDE_FILE, false, "softirqs" },
+    { NS_HIDE_FILE, false, "sysrq-trigger" },
+    { NS_HIDE_FILE, false, "timer_list" },
+    { NS_HIDE_FILE, false, "timer_stats" },
+    { NS_HIDE_FILE, false, "vmallocinfo" },
+    { NS_HIDE_FILE, false, "zoneinfo" },
+    { NS_READONLY, false, "bus" },
+    { NS_READONLY, false, "fs" },
+    { NS_READONLY, false, "irq" },
+    { NS_READONLY, false, "sys" },
+    { NS_HIDE_DIR, true, "firmware" },
+    { NS_HIDE_DIR, true, "fs" },
+    { NS_HIDE_DIR, true, "hypervisor" },
+    { NS_HIDE_DIR, true, "kernel" },
+    { NS_HIDE_DIR, true, "module" },
+    { NS_HIDE_DIR, true, "power" },
+    { NS_HIDE_DIR, true, "devices/virtual/powercap" },
+};
+
+static void add_mask(struct ns_host *h, enum ns_mask_kind kind, bool in_sys, const char *path)
+{
+    struct ns_mask m = { kind, in_sys, "" };
+    char full[NS_PATH_SIZE + 8];
+    if (snprintf(m.path, sizeof(m.path), "%s", path) >= (int)sizeof(m.path) ||
+        snprintf(full, sizeof(full), "/%s/%s", in_sys ? "sys" : "proc", path) < 0)
+        return;
+    if (h->nmasks < NS_MASKS_MAX && faccessat(AT_FDCWD, full, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        h->masks[h->nmasks++] = m;
+}
+
+static void find_masks(struct ns_host *h)
+{
+    for (size_t i = 0; i < ARRAY_LEN(known_masks); i++)
+        add_mask(h, known_masks[i].kind, known_masks[i].in_sys, known_masks[i].path);
+    /* How hot each cpu runs tells neighbours apart. */
+    DIR *d = opendir("/sys/devices/system/cpu");
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[NS_PATH_SIZE];
+        if (strncmp(e->d_name, "cpu", 3) != 0 || e->d_name[3] < '0' || e->d_name[3] > '9')
+            continue;
+        if (snprintf(path, sizeof(path), "devices/system/cpu/%.32s/thermal_throttle", e->d_name) > 0)
+            add_mask(h, NS_HIDE_DIR, true, path);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
+/* ---- the furniture: one small filesystem with a /dev and the masks, shared by all cells ---- */
+
+struct node {
+    const char *name;
+    unsigned major, minor;
+};
+static const struct node nodes[] = {
+    { "null", 1, 3 },   { "zero", 1, 5 },    { "full", 1, 7 },
+    { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
+};
+static const char *const links[][2] = {
+    { "fd", "/proc/self/fd" },         { "stdin", "/proc/self/fd/0" },
+    { "stdout", "/proc/self/fd/1" },   { "stderr", "/proc/self/fd/2" },
+    { "ptmx", "pts/ptmx" },
+};
+static const char *const dirs[] = { "pts", "shm", "mqueue" };
+
+static int make_dev(int dev, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
+        if (mknodat(dev, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) <
+                0 ||
+            fchmodat(dev, nodes[i].name, 0666, 0) < 0)
+            return err_set(err, errno, "cannot make device '%s'", nodes[i].name);
+    for (size_t i = 0; i < ARRAY_LEN(links); i++)
+        if (symlinkat(links[i][1], dev, links[i][0]) < 0)
+            return err_set(err, errno, "cannot link '%s'", links[i][0]);
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        if (mkdirat(dev, dirs[i], 0755) < 0)
+            return err_set(err, errno, "cannot make '%s'", dirs[i]);
+    return 0;
+}
+
+static int open_in(int dir, const char *name, struct err *err)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? err_set(err, errno, "cannot open the furniture's '%s'", name) : fd;
+}
+
+/* A small filesystem mounted at `name`, filled by `fill`, then read-only for good: a cell's copy
+ * of the mount has the same flags, and needs no call to set them. */
+static int furnish(int base, const char *name, uint64_t attrs, int (*fill)(int, struct err *),
+                   struct err *err)
+{
+    const struct mount_option options[] = { { "mode", "0755" }, { "size", "64k" } };
+    _cleanup_fd_ int fs = -1;
+    int r = mount_new("tmpfs", options, ARRAY_LEN(options), attrs, &fs, err);
+    if (r == 0)
+        r = fill(fs, err);
+    if (r == 0)
+        r = mount_set_flags(fs, MOUNT_ATTR_RDONLY, err);
+    if (r < 0)
+        return r;
+    if (mkdirat(base, name, 0755) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make the furniture's '%s'", name);
+    return mount_place_at(fs, base, name, err);
+}
+
+static int make_masks(int dir, struct err *err)
+{
+    _cleanup_fd_ int nothing = openat(dir, "nothing", O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    if (nothing < 0 || mkdirat(dir, "empty", 0555) < 0)
+        return err_set(err, errno, "cannot make the masks");
+    return 0;
+}
+
+static int make_furniture(const char *path, struct err *err)
+{
+    _cleanup_fd_ int base = open_in(AT_FDCWD, path, err);
+    if (base < 0)
+        return base;
+    if (mkdirat(base, "root", 0711) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make the furniture");
+    int r = furnish(base, "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, make_dev, err);
+    if (r == 0)
+        r = furnish(base, "masks", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,
+                    make_masks, err);
+    return r;
+}
+
+/* ---- init's binary ---- */
+
+/* A sealed copy in memory: no file of the host's can be reached or changed through /proc/1/exe.
+ * Executable but not readable, so the kernel lets nobody trace it, whatever they may inside. */
+static int seal_init(const char *path, int *ret_fd, struct err *err)
+{
+    _cleanup_fd_ int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return err_set(err, errno, "cannot open '%s'", path);
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    _cleanup_fd_ int fd = memfd_create("warren-init", flags | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("warren-init", flags);
+    if (fd < 0)
+        return err_set(err, errno, "cannot make a memory file");
+    char chunk[65536];
+    for (ssize_t n; (n = read(file, chunk, sizeof(chunk))) != 0;) {
+        int r = n < 0 ? -errno : fd_write_full(fd, chunk, (size_t)n);
+        if (r < 0)
+            return err_set(err, -r, "cannot copy '%s'", path);
+    }
+    if (fchmod(fd, 0111) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return err_set(err, errno, "cannot seal warren-init");
+    *ret_fd = take_fd(fd);
+    return 0;
+}
+
+int ns_host_new(const char *init_path, const char *furniture, struct ns_host **ret_host,
+                struct err *err)
+{
+    _cleanup_(ns_host_freep) struct ns_host *h = calloc(1, sizeof(*h));
+    if (!h)
+        return err_set(err, ENOMEM, "cannot allocate the cell host");
+    h->init_fd = -1;
+    if (snprintf(h->furniture, sizeof(h->furniture), "%s", furniture) >= (int)sizeof(h->furniture))
+        return err_set(err, ENAMETOOLONG, "'%s' is too long", furniture);
+    /* mount_overlay changes the filesystem ids for a moment and must keep its capabilities. */
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
+        return err_set(err, errno, "cannot set secure bits");
+    int r = random_bytes(&h->cookie, sizeof(h->cookie));
+    if (r < 0)
+        return err_set(err, -r, "cannot get random bytes");
+    r = seccomp_compile(&h->cookie, &h->filter, err);
+    if (r == 0)
+        r = seal_init(init_path, &h->init_fd, err);
+    if (r == 0)
+        r = make_furniture(furniture, err);
+    if (r < 0)
+        return r;
+    find_masks(h);
+    *ret_host = take_ptr(h);
+    return 0;
+}
+
+void ns_host_free(struct ns_host *h)
+{
+    if (!h)
+        return;
+    fd_close_all(&h->init_fd, 1);
+    free(h->filter);
+    free(h);
+}

@@ -1,0 +1,42 @@
+/* ns_private - what the two halves of the ns cell share: the host's part and the child's. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cell/ns.h"
+#include "kernel/seccomp.h"
+
+struct sock_fprog;
+
+#define NS_MASKS_MAX 128
+#define NS_PATH_SIZE 96
+
+enum ns_mask_kind {
+    NS_HIDE_DIR,  /* an empty directory over it */
+    NS_HIDE_FILE, /* an empty file over it */
+    NS_READONLY,  /* itself, read-only */
+};
+
+struct ns_mask {
+    enum ns_mask_kind kind;
+    bool in_sys;             /* else in proc */
+    char path[NS_PATH_SIZE]; /* below it: "kcore" */
+};
+
+/* The keeper's two words to the child: "your ids are mapped", "here is your root". */
+#define NS_WORD_MAPPED 'm'
+#define NS_WORD_ROOT 'r'
+
+
+struct ns_host {
+    int init_fd; /* sealed; not readable by anyone, so no process of it can be traced */
+    struct sock_fprog *filter;
+    struct seccomp_cookie cookie;
+    char furniture[256];
+    struct ns_mask masks[NS_MASKS_MAX]; /* those that exist on this host */
+    size_t nmasks;
+};
+
+/* The child: waits for the word, builds the inside, becomes warren-init. */
+_Noreturn void ns_child(const struct ns_host *host, const struct ns_spec *spec, int go_fd,
+                        int status_fd);

@@ -1,0 +1,232 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/sanitise.h"
+#include "cli/term.h"
+#include "cli/xmem.h"
+
+#define DEFAULT_RUN "/run/warren"
+#define DEFAULT_URL "http://127.0.0.1:7070"
+
+static const char *env(const char *name)
+{
+    const char *v = getenv(name);
+    return v && *v ? v : NULL;
+}
+
+/* ---- the client ---- */
+
+/* Flags before variables, an address before a socket; the socket of WARREN_RUN at last. */
+struct client *cli_client(struct cli *cli, struct err *err)
+{
+    if (cli->client)
+        return cli->client;
+    struct client_config config = { .socket = cli->socket, .url = cli->url, .key = cli->key };
+    _cleanup_free_ char *usual = NULL;
+    bool chosen = true;
+    if (config.url)
+        config.socket = NULL;
+    else if (!config.socket && !(config.url = env("WARREN_URL")))
+        config.socket = env("WARREN_SOCKET");
+    if (!config.url && !config.socket) {
+        const char *run = env("WARREN_RUN");
+        usual = xasprintf("%s/warren.sock", run ? run : DEFAULT_RUN);
+        config.socket = usual;
+        chosen = run != NULL;
+    }
+    /* On the admin socket the kernel vouches for root; a stale key must not spoil that. */
+    if (!config.key && (config.url || geteuid() != 0))
+        config.key = env("WARREN_API_KEY");
+    if (!chosen && config.key && access(config.socket, W_OK) < 0) {
+        config.socket = NULL;
+        config.url = DEFAULT_URL;
+    }
+    return client_new(&config, &cli->client, err) < 0 ? NULL : cli->client;
+}
+
+int cli_call_code(struct cli *cli, const char *method, const char *path, const json_t *body,
+                  json_t **ret_json, char ret_code[REQUEST_CODE_MAX], struct err *err)
+{
+    struct client *c = cli_client(cli, err);
+    if (!c)
+        return err->code ? -err->code : -EIO;
+    return client_call(c, method, path, body, ret_json, ret_code, err);
+}
+
+int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body,
+             json_t **ret_json, struct err *err)
+{
+    return cli_call_code(cli, method, path, body, ret_json, NULL, err);
+}
+
+int cli_each(struct cli *cli, int argc, char **argv,
+             int (*one)(struct cli *cli, const char *arg, const void *opts, struct err *err),
+             const void *opts)
+{
+    int status = 0;
+    for (int i = 0; i < argc; i++) {
+        struct err err = ERR_INIT;
+        int r = *argv[i] ? one(cli, argv[i], opts, &err)
+                         : err_set(&err, EINVAL, "an empty word names nothing");
+        if (r < 0)
+            status = cli_fail(cli, &err);
+    }
+    return status;
+}
+
+/* ---- what people read ---- */
+
+void cli_note(const char *fmt, ...)
+{
+    va_list ap;
+    char *text = NULL;
+    va_start(ap, fmt);
+    int n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return;
+    _cleanup_free_ char *line = text_line(text);
+    free(text);
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "warren: %s\n", line);
+}
+
+int cli_fail(const struct cli *cli, const struct err *err)
+{
+    term_restore();
+    cli_note("%s", err->msg[0] ? err->msg : strerror(err->code));
+    return cli->command && cli->command->fail_status ? cli->command->fail_status : 1;
+}
+
+int cli_usage(const struct cli *cli, const char *fmt, ...)
+{
+    va_list ap;
+    char text[ERR_MSG_MAX];
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    const struct command *c = cli->command;
+    cli_note("%s", text);
+    if (c)
+        (void)fprintf(stderr, "usage: warren %s %s\n`warren help %s` says more\n", c->name,
+                      c->synopsis, c->name);
+    else
+        (void)fprintf(stderr, "`warren help` lists the commands\n");
+    return c && c->fail_status ? c->fail_status : STATUS_USAGE;
+}
+
+void cli_print_json(const json_t *v)
+{
+    /* ASCII on a terminal: an escaped character cannot do anything to it. */
+    size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0);
+    (void)json_dumpf(v, stdout, flags);
+    (void)fputc('\n', stdout);
+}
+
+/* ---- from argv to a command ---- */
+
+static int unknown_command(const struct cli *cli, const char *word)
+{
+    _cleanup_free_ const char **words = xcalloc(commands_n, sizeof(*words));
+    size_t n = 0;
+    for (size_t i = 0; i < commands_n; i++)
+        if (!commands[i]->hidden)
+            words[n++] = commands[i]->name;
+    const char *near = nearest(word, words, n);
+    if (near)
+        return cli_usage(cli, "there is no command '%s'; did you mean '%s'?", word, near);
+    return cli_usage(cli, "there is no command '%s'", word);
+}
+
+static int check_operands(const struct cli *cli, int n)
+{
+    const struct command *c = cli->command;
+    if (n < c->min_args)
+        return cli_usage(cli, n == 0 ? "'warren %s' needs more to go on"
+                                     : "'warren %s' needs more words", c->name);
+    if (c->max_args >= 0 && n > c->max_args)
+        return cli_usage(cli, "'warren %s' takes fewer words", c->name);
+    return 0;
+}
+
+static int run_command(struct cli *cli, int argc, char **argv)
+{
+    const struct command *c = cli->command;
+    _cleanup_free_ void *opts = xcalloc(1, c->opts_size);
+    _cleanup_free_ char **operands = xcalloc((size_t)argc + 1, sizeof(*operands));
+    struct opt_set sets[] = { { c->opts, c->nopts, opts }, { global_opts, global_opts_n, cli } };
+    struct err err = ERR_INIT;
+    int n = 0;
+    int r = opts_parse(sets, ARRAY_LEN(sets), c->stop_after, argc, argv, operands, &n, &err);
+    if (cli->help) {
+        help_command(stdout, c);
+        r = 0;
+    } else if (r < 0) {
+        r = cli_usage(cli, "%s", err.msg);
+    } else {
+        r = check_operands(cli, n);
+        if (r == 0)
+            r = c->run(cli, opts, n, operands);
+    }
+    opts_done(&sets[0]);
+    return r;
+}
+
+static int group_help(int argc, char **argv)
+{
+    /* "warren image" alone: the commands that begin so. */
+    size_t len = strlen(argv[0]);
+    bool any = false;
+    for (size_t i = 0; i < commands_n; i++) {
+        const struct command *c = commands[i];
+        if (strncmp(c->name, argv[0], len) == 0 && c->name[len] == ' ') {
+            if (!any && argc > 1)
+                cli_note("there is no command '%s %s'", argv[0], argv[1]);
+            (void)fprintf(argc > 1 ? stderr : stdout, "  warren %s %s\n      %s\n", c->name, c->synopsis,
+                          c->summary);
+            any = true;
+        }
+    }
+    return any ? (argc > 1 ? STATUS_USAGE : 0) : -ENOENT;
+}
+
+static int dispatch(struct cli *cli, int argc, char **argv)
+{
+    _cleanup_free_ char **words = xcalloc((size_t)argc + 1, sizeof(*words));
+    struct opt_set globals = { global_opts, global_opts_n, cli };
+    struct err err = ERR_INIT;
+    int n = 0, used = 0;
+    if (opts_parse(&globals, 1, 0, argc - 1, argv + 1, words, &n, &err) < 0)
+        return cli_usage(cli, "%s", err.msg);
+    if (cli->version) {
+        (void)printf("warren %s\n", WARREN_VERSION);
+        return 0;
+    }
+    if (n == 0) {
+        help_overview(cli->help ? stdout : isatty(STDOUT_FILENO) ? stdout : stderr);
+        return cli->help ? 0 : STATUS_USAGE;
+    }
+    cli->command = command_find(n, words, &used);
+    if (!cli->command) {
+        int r = group_help(n > 1 && words[1][0] == '-' ? 1 : n, words); /* "warren image --help" */
+        return r < 0 ? unknown_command(cli, words[0]) : r;
+    }
+    return run_command(cli, n - used, words + used);
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct cli cli = { .socket = NULL };
+    int status = dispatch(&cli, argc, argv);
+    client_free(cli.client);
+    if (fflush(stdout) != 0 && status == 0) {
+        if (errno != EPIPE)
+            cli_note("cannot write the output: %s", strerror(errno));
+        status = 1;
+    }
+    return status;
+}

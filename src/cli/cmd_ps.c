@@ -1,0 +1,150 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/listing.h"
+#include "cli/object.h"
+#include "cli/term.h"
+#include "cli/units.h"
+
+struct ps_opts {
+    bool all;
+};
+
+static const struct opt ps_table[] = {
+    { 'a', "all", OPT_FLAG, offsetof(struct ps_opts, all), NULL,
+      "Also those that have ended, and those that programs started themselves.", NULL },
+};
+
+static int fetch(struct cli *cli, const char *sandbox, bool all, json_t **ret_answer,
+                 struct err *err)
+{
+    _cleanup_free_ char *path = api_path("sandboxes", sandbox, "processes", NULL);
+    if (all)
+        path = api_query(path, "all", "true");
+    return cli_call(cli, "GET", path, NULL, ret_answer, err);
+}
+
+int process_newest(struct cli *cli, const char *sandbox, bool running, int64_t *ret_process,
+                   struct err *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    int64_t newest = 0;
+    const json_t *p;
+    size_t i;
+    int r = fetch(cli, sandbox, false, &answer, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(json_object_get(answer, "processes"), i, p)
+    {
+        int64_t n = member_int(p, "process");
+        if (n > newest && (!running || strcmp(member_text(p, "state"), "running") == 0))
+            newest = n;
+    }
+    if (newest == 0)
+        return err_set(err, ENOENT, running ? "nothing that was started by a client runs in '%s'"
+                                            : "nothing was run in '%s' yet",
+                       sandbox);
+    *ret_process = newest;
+    return 0;
+}
+
+static void put_command(struct listing *t, const json_t *p)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4u << 20);
+    const json_t *word;
+    size_t i;
+    json_array_foreach(json_object_get(p, "argv"), i, word)
+        (void)buf_printf(&b, "%s%s", i ? " " : "",
+                         json_is_string(word) ? json_string_value(word) : "?");
+    listing_text(t, b.data);
+}
+
+static void put_state(struct listing *t, const json_t *p)
+{
+    char text[64];
+    const char *reason = member_text(p, "reason"), *signal = member_text(p, "signal");
+    if (strcmp(member_text(p, "state"), "ended") != 0) {
+        listing_text(t, "running");
+        return;
+    }
+    if (strcmp(reason, "exit") == 0 || !*reason)
+        (void)snprintf(text, sizeof(text), "exit %" PRId64, member_int(p, "exit_code"));
+    else
+        (void)snprintf(text, sizeof(text), "%s", strcmp(reason, "signal") == 0 ? signal : reason);
+    listing_text(t, text);
+}
+
+static void print_table(const json_t *list, bool all)
+{
+    static const struct column columns[] = {
+        { "PROCESS", true }, { "PID", true },   { "USER", false }, { "STATE", false },
+        { "CPU", true },     { "MEMORY", true }, { "AGE", true },   { "COMMAND", false },
+    };
+    int64_t now = clock_now_ms();
+    struct listing t;
+    const json_t *p;
+    size_t i;
+    listing_init(&t, columns, ARRAY_LEN(columns));
+    json_array_foreach(list, i, p)
+    {
+        char text[UNIT_TEXT_MAX];
+        bool ended = strcmp(member_text(p, "state"), "ended") == 0;
+        if (ended && !all)
+            continue;
+        if (member_int(p, "process"))
+            listing_int(&t, member_int(p, "process"));
+        else
+            listing_text(&t, NULL);
+        listing_int(&t, member_int(p, "pid"));
+        listing_text(&t, member_text(p, "user"));
+        put_state(&t, p);
+        listing_text(&t, cpu_time_text(member_int(p, "cpu_us"), text));
+        listing_text(&t, ended ? NULL : size_text(member_int(p, "rss_bytes"), text));
+        int64_t at = member_moment(p, "started_at");
+        listing_text(&t, at ? duration_text(now - at, text) : NULL);
+        put_command(&t, p);
+    }
+    listing_print(&t, stdout, term_width(STDOUT_FILENO));
+    listing_done(&t);
+}
+
+static int run(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    const struct ps_opts *o = opts;
+    _cleanup_json_ json_t *answer = NULL;
+    struct err err = ERR_INIT;
+    if (!*argv[0])
+        return cli_usage(cli, "an empty word names no sandbox");
+    if (fetch(cli, argv[0], o->all, &answer, &err) < 0)
+        return cli_fail(cli, &err);
+    const json_t *list = json_object_get(answer, "processes");
+    if (cli->json)
+        cli_print_json(list ? list : answer);
+    else
+        print_table(list, o->all);
+    return 0;
+}
+
+const struct command cmd_ps = {
+    .name = "ps",
+    .summary = "List the processes of a sandbox",
+    .synopsis = "[OPTIONS] SANDBOX",
+    .description =
+        "Lists what runs in a sandbox. PROCESS is the number that logs, attach and kill take; "
+        "PID is what the program itself sees. CPU is the time used so far, of the program and of "
+        "its children that have ended.",
+    .examples = (const struct example[]){
+        { "What runs", "warren ps box" },
+        { "And what ran, with exit status", "warren ps --all box" },
+        { NULL, NULL } },
+    COMMAND_OPTS(ps_table, struct ps_opts),
+    .stop_after = OPTS_ALL,
+    .min_args = 1,
+    .max_args = 1,
+    .operands = "@sandbox",
+    .run = run,
+};

@@ -1,0 +1,24 @@
+/* commands - the rows of the command table, each in a file of its own, and what two of them
+ * share. */
+#pragma once
+#include "cli/cli.h"
+
+extern const struct command cmd_run, cmd_create, cmd_ls, cmd_get, cmd_exec, cmd_shell, cmd_ps,
+    cmd_logs, cmd_attach, cmd_kill, cmd_stop, cmd_start, cmd_rm, cmd_update, cmd_events,
+    cmd_image_ls, cmd_image_import, cmd_image_rm, cmd_key_create, cmd_key_ls, cmd_key_rm,
+    cmd_usage, cmd_doctor, cmd_version, cmd_completion, cmd_complete, cmd_help;
+
+struct sandbox_query {
+    const char *state; /* NULL: any */
+    const char *const *metadata; /* "NAME=value", all must match */
+    size_t nmetadata;
+    bool oldest;
+    size_t limit; /* 0: all there are */
+};
+/* Every page of the list, as one array; the caller's. */
+int sandboxes_list(struct cli *cli, const struct sandbox_query *q, json_t **ret_list,
+                   struct err *err);
+
+/* The newest process of a sandbox (running: of those that run); -ENOENT and a sentence. */
+int process_newest(struct cli *cli, const char *sandbox, bool running, int64_t *ret_process,
+                   struct err *err);

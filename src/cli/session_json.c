@@ -1,0 +1,59 @@
+/* The --json form of a run: one request, one answer, nothing streamed. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/object.h"
+#include "cli/session.h"
+
+#define STDIN_MAX (8u << 20) /* as much as the answer keeps of each stream */
+
+static int read_all(int fd, struct buf *out, struct err *err)
+{
+    for (;;) {
+        if (buf_reserve(out, 64 * 1024) < 0)
+            return err_set(err, EMSGSIZE, "with --json, standard input is limited to %u MiB",
+                           STDIN_MAX >> 20);
+        ssize_t n = read(fd, out->data + out->len, 64 * 1024);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(err, errno, "cannot read standard input");
+        if (n == 0)
+            return 0;
+        out->len += (size_t)n;
+    }
+}
+
+int session_run_json(struct cli *cli, const char *sandbox, bool input, json_t *spec)
+{
+    _cleanup_json_ json_t *own = spec;
+    _cleanup_(buf_done) struct buf in = BUF_INIT(STDIN_MAX + 64 * 1024);
+    _cleanup_free_ char *path = api_path("sandboxes", sandbox, "exec", NULL);
+    _cleanup_free_ char *text = NULL;
+    struct err err = ERR_INIT;
+    struct client *client = cli_client(cli, &err);
+    if (!client)
+        return cli_fail(cli, &err);
+    if (input) {
+        if (read_all(STDIN_FILENO, &in, &err) < 0)
+            return cli_fail(cli, &err);
+        if (in.len > 0 && json_object_set_new(spec, "stdin", json_stringn(in.data, in.len)) < 0) {
+            (void)err_set(&err, EILSEQ, "with --json, standard input must be UTF-8 text");
+            return cli_fail(cli, &err);
+        }
+    }
+    text = json_dumps(spec, JSON_COMPACT);
+    _cleanup_(request_done) struct request call = { .method = "POST", .path = path, .body = text,
+                                              .body_len = text ? strlen(text) : 0,
+                                              .body_type = "application/json", .timeout_s = -1 };
+    int r = client_perform(client, &call, &err);
+    if (r < 0) {
+        r = cli_fail(cli, &err);
+        if (strcmp(call.code, "program_not_found") == 0)
+            return STATUS_NOT_FOUND;
+        return strcmp(call.code, "program_not_executable") == 0 ? STATUS_NOT_EXECUTABLE : r;
+    }
+    cli_print_json(call.json);
+    return (int)member_int(call.json, "exit_code") & 0xff;
+}

@@ -1,0 +1,57 @@
+/* shape - what a new sandbox should be like: the options that `run`, `create` and `update` share.
+ *
+ * A struct of parsed values, the rows that fill it, and the request body it becomes. Only what
+ * was given is sent: defaults are the daemon's. */
+#pragma once
+#include <jansson.h>
+
+#include "cli/opts.h"
+
+struct shape {
+    const char *image, *name, *user, *workdir, *on_timeout, *on_idle;
+    struct opt_real cpus;
+    struct opt_number memory, disk, pids, nofile, timeout, idle_timeout;
+    struct opt_list env, metadata;
+};
+
+/* The rows, for a command whose options begin with `struct shape shape`. */
+#define SHAPE_LIMIT_OPTS(type_)                                                                    \
+    { 'c', "cpus", OPT_REAL, offsetof(type_, shape.cpus), "N",                                     \
+      "Processor time, in cpus; fractions are fine. Default 1.", NULL },                           \
+    { 'm', "memory", OPT_SIZE, offsetof(type_, shape.memory), "SIZE",                              \
+      "Memory, such as 512m or 2g; a bare number is MiB. Default 512m.", NULL },                   \
+    { 0, "disk", OPT_SIZE, offsetof(type_, shape.disk), "SIZE",                                    \
+      "Space for its files, a hard limit. Default 10g.", NULL },                                   \
+    { 0, "pids", OPT_COUNT, offsetof(type_, shape.pids), "N",                                      \
+      "Processes and threads at once. Default 512.", NULL }
+
+#define SHAPE_IMAGE_OPTS(type_)                                                                    \
+    { 0, "image", OPT_TEXT, offsetof(type_, shape.image), "IMAGE",                                 \
+      "The root filesystem it starts from; `warren image ls` lists them. Default base.", "@image" }
+
+#define SHAPE_MAKE_OPTS(type_)                                                                     \
+    { 0, "nofile", OPT_COUNT, offsetof(type_, shape.nofile), "N",                                  \
+      "Open files of one process. Default 65536.", NULL },                                         \
+    { 'e', "env", OPT_PAIRS, offsetof(type_, shape.env), "NAME=VALUE",                             \
+      "An environment variable for every command; may be given again.", NULL },                    \
+    { 'u', "user", OPT_TEXT, offsetof(type_, shape.user), "USER",                                  \
+      "Who commands run as: a name, a uid, or uid:gid. Default root.", NULL },                     \
+    { 'w', "workdir", OPT_TEXT, offsetof(type_, shape.workdir), "DIR",                             \
+      "Where commands start. Default: the user's home.", NULL },                                   \
+    { 'n', "name", OPT_TEXT, offsetof(type_, shape.name), "NAME",                                  \
+      "A name of your own, usable wherever an id is.", NULL },                                     \
+    { 0, "metadata", OPT_PAIRS, offsetof(type_, shape.metadata), "NAME=VALUE",                     \
+      "A label to find it by; may be given again.", NULL }
+
+#define SHAPE_LIFE_OPTS(type_)                                                                     \
+    { 0, "timeout", OPT_DURATION, offsetof(type_, shape.timeout), "TIME",                          \
+      "End of life, from now: 30s, 1h30m; none for no end.", NULL },                               \
+    { 0, "on-timeout", OPT_TEXT, offsetof(type_, shape.on_timeout), "WHAT",                        \
+      "What happens then: delete (the default) or stop.", "delete stop" },                         \
+    { 0, "idle-timeout", OPT_DURATION, offsetof(type_, shape.idle_timeout), "TIME",                \
+      "The longest it may be idle: no request, no running command, no cpu use.", NULL },           \
+    { 0, "on-idle", OPT_TEXT, offsetof(type_, shape.on_idle), "WHAT",                              \
+      "What happens then: stop (the default) or delete.", "stop delete" }
+
+/* The body of a request that makes (or changes) a sandbox; a new object. */
+int shape_body(const struct shape *shape, json_t **ret_body, struct err *err);

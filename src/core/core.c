@@ -1,0 +1,142 @@
+#include "core/core.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "core/adopt.h"
+#include "core/pool.h"
+#include "core/table.h"
+#include "core/timers.h"
+#include "core/wait.h"
+#include "core/watch.h"
+
+#define PATH_SIZE 4096
+
+int thread_start(pthread_t *ret_thread, void *(*fn)(void *), void *ctx, struct err *err)
+{
+    pthread_attr_t attr;
+    sigset_t all, old;
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstacksize(&attr, THREAD_STACK);
+    (void)sigfillset(&all); /* signals are for the main thread */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    int r = pthread_create(ret_thread, &attr, fn, ctx);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return r ? err_set(err, r, "cannot start a thread") : 0;
+}
+
+static int init(struct core *core, const struct core_config *config, struct err *err)
+{
+    core->watch.stop_fd = -1;
+    (void)pthread_mutex_init(&core->images.lock, NULL);
+    (void)pthread_mutex_init(&core->keyring.lock, NULL);
+    (void)pthread_mutex_init(&core->feed.lock, NULL);
+    (void)pthread_mutex_init(&core->pool.lock, NULL);
+    (void)pthread_mutex_init(&core->timers.lock, NULL);
+    (void)pthread_mutex_init(&core->workers.lock, NULL);
+    wait_init(&core->feed.more);
+    wait_init(&core->pool.wake);
+    wait_init(&core->pool.changed);
+    wait_init(&core->timers.wake);
+    wait_init(&core->workers.more);
+    int r = table_init(&core->table);
+    if (r < 0)
+        return err_set(err, -r, "cannot allocate the table of sandboxes");
+    core->run_dir = strdup(config->run_dir);
+    return core->run_dir ? 0 : err_set(err, ENOMEM, "cannot allocate a path");
+}
+
+static int load(struct core *core, const struct core_config *config, struct err *err)
+{
+    char dir[PATH_SIZE];
+    int n = snprintf(dir, sizeof(dir), "%s/state", config->data_dir);
+    if (n < 0 || (size_t)n >= sizeof(dir))
+        return err_set(err, ENAMETOOLONG, "the path '%s' is too long", config->data_dir);
+    int r = store_open(dir, &core->store, err);
+    if (r >= 0)
+        r = feed_load(core, err);
+    if (r >= 0)
+        r = keyring_load(core, config->first_key, err);
+    if (r >= 0)
+        r = images_load(core, err);
+    if (r >= 0)
+        r = adopt(core, err);
+    return r;
+}
+
+int core_new(const struct core_config *config, struct core **ret_core, struct err *err)
+{
+    _cleanup_(core_freep) struct core *core = calloc(1, sizeof(*core));
+    if (!core)
+        return err_set(err, ENOMEM, "cannot allocate the core");
+    /* The keeper may close an import's pipe at any moment: that is a failed write, not our end. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    int r = init(core, config, err);
+    if (r >= 0)
+        r = load(core, config, err);
+    if (r >= 0)
+        r = jobs_start(core, err);
+    if (r >= 0)
+        r = timers_start(core, err);
+    if (r >= 0)
+        r = warm_pool_start(core, config->pool_size, err);
+    if (r >= 0)
+        r = watch_start(core, err);
+    if (r < 0)
+        return r;
+    *ret_core = take_ptr(core);
+    return 0;
+}
+
+void core_free(struct core *core)
+{
+    if (!core)
+        return;
+    atomic_store(&core->stopping, true);
+    feed_close(core);
+    watch_stop(core);
+    timers_stop(core);
+    jobs_stop(core);
+    warm_pool_stop(core);
+    table_done(&core->table);
+    images_done(&core->images);
+    keyring_done(&core->keyring);
+    store_close(core->store);
+    free(core->run_dir);
+    free(core);
+}
+
+const char *core_run_dir(const struct core *core)
+{
+    return core->run_dir;
+}
+
+void core_count_exec(struct core *core, int result)
+{
+    atomic_fetch_add(&core->execs, 1);
+    if (result < 0)
+        atomic_fetch_add(&core->exec_failures, 1);
+}
+
+void core_counts(struct core *core, struct core_counts *ret_counts)
+{
+    struct core_counts c = {
+        .creates = atomic_load(&core->creates),
+        .create_failures = atomic_load(&core->create_failures),
+        .execs = atomic_load(&core->execs),
+        .exec_failures = atomic_load(&core->exec_failures),
+        .deletes = atomic_load(&core->deletes),
+        .ooms = atomic_load(&core->ooms),
+        .pool_ready = warm_pool_ready(core),
+    };
+    struct table *t = &core->table;
+    (void)pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->n; i++) {
+        c.running += t->sorted[i]->s.state == SANDBOX_RUNNING;
+        c.stopped += t->sorted[i]->s.state == SANDBOX_STOPPED;
+    }
+    (void)pthread_mutex_unlock(&t->lock);
+    *ret_counts = c;
+}

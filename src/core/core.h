@@ -1,0 +1,36 @@
+/* core - one daemon's world: its configuration and the nouns that live in it.
+ *
+ * Made once by warrend's main after the rights are dropped; handed to every request. The nouns
+ * (sandbox, process, image, key, event) are functions over it. Nothing here knows of HTTP. */
+#pragma once
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+struct core;
+
+#define OWNER_MAX 64
+#define OWNER_DEFAULT "default" /* the one team there is until keys belong to several */
+
+struct core_config {
+    const char *data_dir; /* <data>/state/warren.db is ours; the rest is the keeper's */
+    const char *run_dir;  /* <run>/keeper.sock, <run>/cells/<id>/init.sock */
+    const char *first_key; /* NULL, or a key that must work (WARREN_API_KEY) */
+    unsigned pool_size;   /* blank cells kept ready for the image asked for last; 0: none */
+};
+
+/* Opens the state, adopts what runs, finishes what was half done, starts the timers. The strings
+ * of config are copied. */
+int core_new(const struct core_config *config, struct core **ret_core, struct err *err);
+void core_free(struct core *core); /* stops threads; sandboxes go on */
+DEFINE_FREEP(struct core *, core_free)
+
+const char *core_run_dir(const struct core *core);
+
+struct core_counts {
+    uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
+    unsigned running, stopped, pool_ready;
+};
+void core_counts(struct core *core, struct core_counts *ret_counts);
+void core_count_exec(struct core *core, int result); /* told by process.c */

@@ -1,0 +1,108 @@
+#include "core/inside.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "core/private.h"
+#include "wire/wire.h"
+
+#define PING_MS 300
+#define GRACE_MS 2000
+#define ANSWER_MAX 1024 /* an OK has a handful of numbers */
+
+static int dial(struct core *core, const char *id)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/cells/%s/init.sock",
+                     core->run_dir, id);
+    if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
+        return -ENAMETOOLONG;
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+        return -errno; /* -EAGAIN: it does not accept any more */
+    return take_fd(fd);
+}
+
+static int read_until(int fd, void *p, size_t n, int64_t until_ms)
+{
+    char *at = p;
+    while (n > 0) {
+        ssize_t r = recv(fd, at, n, MSG_DONTWAIT);
+        if (r > 0) {
+            at += r;
+            n -= (size_t)r;
+        } else if (r == 0) {
+            return -EPIPE;
+        } else if (errno == EAGAIN) {
+            int64_t left = until_ms - clock_mono_ms();
+            if (left <= 0)
+                return -ETIMEDOUT;
+            int w = fd_wait(fd, POLLIN, (int)left);
+            if (w < 0)
+                return w;
+        } else if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
+static int ask(struct core *core, const char *id, enum wire_type type, const struct buf *payload,
+               int wait_ms, struct buf *answer)
+{
+    _cleanup_fd_ int fd = dial(core, id);
+    if (fd < 0)
+        return fd;
+    int64_t until = clock_mono_ms() + wait_ms;
+    int r = wire_send(fd, type, payload); /* a few bytes: an empty socket takes them at once */
+    if (r < 0)
+        return r;
+    unsigned char head[WIRE_HEADER_SIZE];
+    r = read_until(fd, head, sizeof(head), until);
+    if (r < 0)
+        return r;
+    struct wire_header h;
+    r = wire_header_get(head, &h);
+    if (r < 0 || h.type != WIRE_OK)
+        return r < 0 ? r : -EPROTO;
+    buf_clear(answer);
+    r = buf_reserve(answer, h.len); /* -EMSGSIZE over ANSWER_MAX */
+    if (r < 0)
+        return r;
+    r = read_until(fd, answer->data, h.len, until);
+    if (r < 0)
+        return r;
+    answer->len = h.len;
+    return 0;
+}
+
+int inside_ping(struct core *core, const char *id, uint64_t *ret_procs)
+{
+    _cleanup_(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
+    int r = ask(core, id, WIRE_PING, NULL, PING_MS, &answer);
+    if (r < 0)
+        return r;
+    struct wire_reader reader = { answer.data, answer.len };
+    struct wire_field f;
+    while ((r = wire_next(&reader, &f)) > 0)
+        if (f.tag == WIRE_T_PROCS)
+            return wire_field_u64(&f, ret_procs);
+    return r < 0 ? r : -EPROTO;
+}
+
+void inside_shutdown(struct core *core, const char *id)
+{
+    uint64_t procs = 0;
+    if (inside_ping(core, id, &procs) < 0 || procs == 0)
+        return;
+    _cleanup_(buf_done) struct buf payload = BUF_INIT(64), answer = BUF_INIT(ANSWER_MAX);
+    if (wire_put_u64(&payload, WIRE_T_GRACE_MS, GRACE_MS) >= 0)
+        (void)ask(core, id, WIRE_SHUTDOWN, &payload, GRACE_MS + PING_MS, &answer);
+}

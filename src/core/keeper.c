@@ -1,0 +1,312 @@
+#include "core/keeper.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "core/private.h"
+
+#define RETRY_US 20000
+#define REPLY_WAIT_S 120 /* the slowest: deleting a full disk on a loaded machine */
+#define ROWS_MAX 1000000 /* no host has as many cells */
+
+/* A failure's name must be a literal that lasts; the keeper's is bytes from a socket. */
+static const char *known_name(const char *what)
+{
+    static const char *const names[] = {
+        "no_space",   "image_not_found", "capacity",       "cell_exists",   "cell_not_found",
+        "image_in_use", "image_exists",  "invalid_image",  "invalid_field", "internal",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(what, names[i]) == 0)
+            return names[i];
+    return NULL;
+}
+
+int keeper_ask_result(const struct keeper_reply *reply, struct err *err)
+{
+    if (reply->result >= 0)
+        return 0;
+    int code = reply->result < -4095 ? EIO : -reply->result;
+    const char *what = known_name(reply->what);
+    if (!what && (code == ENOSPC || code == EDQUOT))
+        what = "no_space";
+    return err_name(err, code, what ? what : "internal", "%s",
+                    reply->msg[0] ? reply->msg : strerror(code));
+}
+
+static int dial(struct core *core)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/keeper.sock", core->run_dir);
+    if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
+        return -ENAMETOOLONG;
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    while (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return take_fd(fd);
+}
+
+/* The keeper is away, or went away: worth another try. */
+static bool is_away(int r)
+{
+    return r == -ECONNREFUSED || r == -ENOENT || r == -ECONNRESET || r == -EPIPE ||
+           r == -EAGAIN || r == -ENOTCONN;
+}
+
+static int unavailable(struct err *err, int r)
+{
+    return err_name(err, ENOTCONN, "keeper_unavailable",
+                    "warren-keeper does not answer (%s); its log says why", strerror(-r));
+}
+
+static int send_request(struct core *core, const struct keeper_request *req, const int *fds,
+                        size_t nfds)
+{
+    _cleanup_fd_ int fd = dial(core);
+    if (fd < 0)
+        return fd;
+    int r = fd_send_msg(fd, req, sizeof(*req), fds, nfds);
+    return r < 0 ? r : take_fd(fd);
+}
+
+/* 0: slept a little, try again; else the time is up and r is the failure. */
+static int pause_or_fail(struct core *core, int r, int64_t until_ms, struct err *err)
+{
+    if (r == -ETIMEDOUT)
+        return unavailable(err, r);
+    if (!is_away(r))
+        return err_name(err, -r, "internal", "cannot talk to warren-keeper: %s", strerror(-r));
+    if (atomic_load(&core->stopping) || clock_mono_ms() >= until_ms)
+        return unavailable(err, r);
+    (void)usleep(RETRY_US);
+    return 0;
+}
+
+int keeper_ask_begin(struct core *core, const struct keeper_request *req, const int *fds,
+                     size_t nfds, int *ret_fd, struct err *err)
+{
+    int64_t until = clock_mono_ms() + KEEPER_WAIT_MS;
+    for (;;) {
+        int fd = send_request(core, req, fds, nfds);
+        if (fd >= 0) {
+            *ret_fd = fd;
+            return 0;
+        }
+        int r = pause_or_fail(core, fd, until, err);
+        if (r < 0)
+            return r;
+    }
+}
+
+int keeper_ask_next(int fd, struct keeper_reply *ret_reply)
+{
+    int fds[1];
+    size_t nfds = 0;
+    ssize_t n = fd_recv_msg(fd, ret_reply, sizeof(*ret_reply), fds, 0, &nfds);
+    if (n == 0 || n == -EPIPE)
+        return -ECONNRESET;
+    if (n == -EAGAIN)
+        return -ETIMEDOUT; /* SO_RCVTIMEO */
+    if (n < 0)
+        return (int)n;
+    if ((size_t)n != sizeof(*ret_reply) || ret_reply->version != KEEPER_VERSION)
+        return -EPROTO;
+    ret_reply->what[sizeof(ret_reply->what) - 1] = '\0';
+    ret_reply->msg[sizeof(ret_reply->msg) - 1] = '\0';
+    ret_reply->id[sizeof(ret_reply->id) - 1] = '\0';
+    ret_reply->image[sizeof(ret_reply->image) - 1] = '\0';
+    return 0;
+}
+
+static int ask_once(struct core *core, const struct keeper_request *req,
+                    struct keeper_reply *ret_reply, bool *ret_sent)
+{
+    static const struct timeval wait = { .tv_sec = REPLY_WAIT_S };
+    _cleanup_fd_ int fd = send_request(core, req, NULL, 0);
+    if (fd < 0)
+        return fd;
+    *ret_sent = true;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    return keeper_ask_next(fd, ret_reply);
+}
+
+int keeper_ask(struct core *core, const struct keeper_request *req,
+               struct keeper_reply *ret_reply, struct err *err)
+{
+    struct keeper_reply reply;
+    int64_t until = clock_mono_ms() + KEEPER_WAIT_MS;
+    bool sent_before = false;
+    for (;;) {
+        bool sent = false;
+        int r = ask_once(core, req, &reply, &sent);
+        if (r >= 0)
+            break;
+        sent_before |= sent;
+        r = pause_or_fail(core, r, until, err);
+        if (r < 0)
+            return r;
+    }
+    /* The keeper died after it had made the cell and before it could say so. */
+    if (sent_before && req->op == KEEPER_MAKE && reply.result == -EEXIST &&
+        strcmp(reply.what, "cell_exists") == 0)
+        reply.result = 0;
+    int r = keeper_ask_result(&reply, err);
+    if (r >= 0 && ret_reply)
+        *ret_reply = reply;
+    return r;
+}
+
+static void put_text(char *out, size_t size, const char *text)
+{
+    size_t n = strnlen(text, size - 1);
+    memcpy(out, text, n);
+    out[n] = '\0';
+}
+
+static struct keeper_request request(enum keeper_op op, const char *id, const char *tree,
+                                     const struct keeper_limits *limits)
+{
+    struct keeper_request req;
+    memset(&req, 0, sizeof(req)); /* padding too: it crosses a socket */
+    req.version = KEEPER_VERSION;
+    req.op = op;
+    if (id)
+        put_text(req.id, sizeof(req.id), id);
+    if (tree)
+        put_text(req.image, sizeof(req.image), tree);
+    if (limits)
+        req.limits = *limits;
+    return req;
+}
+
+int keeper_ask_make(struct core *core, const char *id, const char *tree,
+                    const struct keeper_limits *limits, struct err *err)
+{
+    struct keeper_request req = request(KEEPER_MAKE, id, tree, limits);
+    return keeper_ask(core, &req, NULL, err);
+}
+
+int keeper_ask_limits(struct core *core, const char *id, const struct keeper_limits *limits,
+                      struct err *err)
+{
+    struct keeper_request req = request(KEEPER_LIMITS, id, NULL, limits);
+    return keeper_ask(core, &req, NULL, err);
+}
+
+int keeper_ask_cell(struct core *core, enum keeper_op op, const char *id, struct err *err)
+{
+    struct keeper_request req = request(op, id, NULL, NULL);
+    return keeper_ask(core, &req, NULL, err);
+}
+
+int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_usage,
+                    struct err *err)
+{
+    struct keeper_request req = request(KEEPER_STAT, id, NULL, NULL);
+    struct keeper_reply reply;
+    int r = keeper_ask(core, &req, &reply, err);
+    if (r >= 0)
+        *ret_usage = reply.usage;
+    return r;
+}
+
+int keeper_ask_image_rm(struct core *core, const char *tree, struct err *err)
+{
+    struct keeper_request req = request(KEEPER_IMAGE_RM, NULL, tree, NULL);
+    return keeper_ask(core, &req, NULL, err);
+}
+
+struct rows {
+    struct keeper_row *items;
+    size_t n, cap;
+};
+
+static int rows_add(struct rows *rows, const struct keeper_reply *reply)
+{
+    if (rows->n == ROWS_MAX)
+        return -EMSGSIZE;
+    if (rows->n == rows->cap) {
+        size_t cap = rows->cap ? rows->cap * 2 : 64;
+        struct keeper_row *p = reallocarray(rows->items, cap, sizeof(*p));
+        if (!p)
+            return -ENOMEM;
+        rows->items = p;
+        rows->cap = cap;
+    }
+    struct keeper_row *row = &rows->items[rows->n++];
+    memcpy(row->id, reply->id, sizeof(row->id));
+    memcpy(row->image, reply->image, sizeof(row->image));
+    row->running = reply->running != 0;
+    return 0;
+}
+
+static int list_once(struct core *core, const struct keeper_request *req, struct rows *rows,
+                     struct keeper_reply *ret_end)
+{
+    static const struct timeval wait = { .tv_sec = REPLY_WAIT_S };
+    _cleanup_fd_ int fd = send_request(core, req, NULL, 0);
+    if (fd < 0)
+        return fd;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    rows->n = 0;
+    for (;;) {
+        int r = keeper_ask_next(fd, ret_end);
+        if (r < 0)
+            return r;
+        if (!ret_end->more)
+            return 0;
+        r = rows_add(rows, ret_end);
+        if (r < 0)
+            return r;
+    }
+}
+
+int keeper_ask_list(struct core *core, enum keeper_op op, struct keeper_row **ret_rows,
+                    size_t *ret_n, struct err *err)
+{
+    struct keeper_request req = request(op, NULL, NULL, NULL);
+    struct rows rows = { NULL, 0, 0 };
+    struct keeper_reply end;
+    int64_t until = clock_mono_ms() + KEEPER_WAIT_MS;
+    int r;
+    while ((r = list_once(core, &req, &rows, &end)) < 0) {
+        r = pause_or_fail(core, r, until, err);
+        if (r < 0)
+            break;
+    }
+    if (r >= 0)
+        r = keeper_ask_result(&end, err);
+    if (r < 0) {
+        free(rows.items);
+        return r;
+    }
+    *ret_rows = rows.items;
+    *ret_n = rows.n;
+    return 0;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    return strcmp(((const struct keeper_row *)a)->id, ((const struct keeper_row *)b)->id);
+}
+
+void keeper_rows_sort(struct keeper_row *rows, size_t n)
+{
+    if (n)
+        qsort(rows, n, sizeof(*rows), compare_rows);
+}
+
+const struct keeper_row *keeper_rows_find(const struct keeper_row *rows, size_t n, const char *id)
+{
+    struct keeper_row key;
+    (void)snprintf(key.id, sizeof(key.id), "%s", id);
+    return n ? bsearch(&key, rows, n, sizeof(key), compare_rows) : NULL;
+}

@@ -1,0 +1,317 @@
+#include "core/pool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/keeper.h"
+#include "core/spec.h"
+#include "core/wait.h"
+
+#define LOG_MODULE "pool"
+#define QUIET_MS 5      /* after the last create: the requests that follow it come first */
+#define QUIET_LOW_MS 1  /* less than half full: the next creates would pay more */
+#define HELD_OFF_MS 20  /* never held off for longer than this by creates in a row */
+#define RETRY_MS 5000   /* after a failure */
+#define FORGET_MS 30000 /* deleting a poolful of cells, on a slow machine */
+
+/* ---- with the lock held ---- */
+
+static void trash(struct pool *p, const struct pool_cell *cell)
+{
+    if (p->n_trash == p->cap_trash) {
+        size_t cap = p->cap_trash ? p->cap_trash * 2 : 16;
+        struct pool_cell *items = reallocarray(p->trash, cap, sizeof(*items));
+        if (!items)
+            return; /* lost until the next start, which removes what nobody knows */
+        p->trash = items;
+        p->cap_trash = cap;
+    }
+    p->trash[p->n_trash++] = *cell;
+}
+
+static void wake(struct pool *p)
+{
+    if (p->asleep)
+        (void)pthread_cond_signal(&p->wake);
+}
+
+static void trash_ready(struct pool *p, unsigned i)
+{
+    trash(p, &p->ready[i]);
+    p->ready[i] = p->ready[--p->n_ready];
+    wake(p);
+}
+
+static void want(struct pool *p, const char *tree)
+{
+    memcpy(p->tree, tree, strlen(tree) + 1);
+    p->other[0] = '\0';
+    p->retry_ms = 0;
+    for (unsigned i = p->n_ready; i-- > 0;)
+        if (strcmp(p->ready[i].tree, tree) != 0)
+            trash_ready(p, i);
+    wake(p);
+}
+
+/* An image asked for once among others is not worth a new poolful; twice in a row is. */
+static void note_asked(struct pool *p, const char *tree)
+{
+    int64_t now = clock_mono_ms();
+    p->last_take_ms = now;
+    if (!p->first_take_ms)
+        p->first_take_ms = now;
+    if (strcmp(p->tree, tree) == 0)
+        p->other[0] = '\0';
+    else if (p->tree[0] == '\0' || strcmp(p->other, tree) == 0)
+        want(p, tree);
+    else
+        memcpy(p->other, tree, strlen(tree) + 1);
+}
+
+/* Milliseconds until the next cell should be made; -1: none is missing. */
+static int64_t make_in(const struct pool *p, int64_t now)
+{
+    if (p->tree[0] == '\0' || p->n_ready >= p->size)
+        return -1;
+    int64_t due = p->last_take_ms + (p->n_ready * 2 < p->size ? QUIET_LOW_MS : QUIET_MS);
+    if (due > p->first_take_ms + HELD_OFF_MS)
+        due = p->first_take_ms + HELD_OFF_MS;
+    if (due < p->retry_ms)
+        due = p->retry_ms;
+    return due > now ? due - now : 0;
+}
+
+/* ---- the thread ---- */
+
+static int make(struct core *core, struct pool_cell *cell, struct err *err)
+{
+    int r = id_random(cell->id);
+    if (r < 0)
+        return err_set(err, -r, "cannot make an id");
+    r = keeper_ask_make(core, cell->id, cell->tree, &cell->limits, err);
+    if (r < 0 && r != -ENOTCONN)
+        (void)keeper_ask_cell(core, KEEPER_DELETE, cell->id, NULL);
+    return r;
+}
+
+static void fill_one(struct core *core, struct pool *p)
+{
+    struct err err = ERR_INIT;
+    struct sandbox_spec spec;
+    sandbox_spec_init(&spec);
+    struct pool_cell cell = { .limits = spec_limits(&spec) };
+    memcpy(cell.tree, p->tree, sizeof(cell.tree));
+    memcpy(p->working, p->tree, sizeof(p->working));
+    (void)pthread_mutex_unlock(&p->lock);
+    int r = make(core, &cell, &err);
+    if (r < 0 && !atomic_load(&core->stopping))
+        log_warn("no cell made ahead err=\"%s\"", err.msg);
+    (void)pthread_mutex_lock(&p->lock);
+    p->working[0] = '\0';
+    if (r < 0)
+        p->retry_ms = clock_mono_ms() + RETRY_MS;
+    else if (strcmp(cell.tree, p->tree) == 0 && p->n_ready < p->size)
+        p->ready[p->n_ready++] = cell;
+    else
+        trash(p, &cell);
+    if (p->n_ready == p->size)
+        p->first_take_ms = 0;
+}
+
+static void empty_one(struct core *core, struct pool *p)
+{
+    struct pool_cell cell = p->trash[--p->n_trash];
+    struct err err = ERR_INIT;
+    memcpy(p->working, cell.tree, sizeof(p->working));
+    (void)pthread_mutex_unlock(&p->lock);
+    if (keeper_ask_cell(core, KEEPER_DELETE, cell.id, &err) < 0)
+        log_warn("blank cell stays until the next start cell=%s err=\"%s\"", cell.id, err.msg);
+    (void)pthread_mutex_lock(&p->lock);
+    p->working[0] = '\0';
+}
+
+static void *run(void *ctx)
+{
+    struct core *core = ctx;
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        int64_t now = clock_mono_ms(), in = p->n_trash ? 0 : make_in(p, now);
+        if (in != 0) {
+            p->asleep = in < 0 || in > HELD_OFF_MS; /* short waits need no waking */
+            if (in < 0)
+                (void)pthread_cond_wait(&p->wake, &p->lock);
+            else
+                (void)wait_until(&p->wake, &p->lock, now + in);
+            p->asleep = false;
+            continue;
+        }
+        if (p->n_trash)
+            empty_one(core, p);
+        else
+            fill_one(core, p);
+        (void)pthread_cond_broadcast(&p->changed);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+int warm_pool_start(struct core *core, unsigned size, struct err *err)
+{
+    struct pool *p = &core->pool;
+    struct image image;
+    if (size == 0)
+        return 0;
+    p->ready = calloc(size, sizeof(*p->ready));
+    if (!p->ready)
+        return err_set(err, ENOMEM, "cannot allocate a pool of %u", size);
+    p->size = size;
+    if (image_get(core, SPEC_IMAGE, &image, NULL) >= 0)
+        want(p, image.tree);
+    int r = thread_start(&p->thread, run, core, err);
+    p->started = r >= 0;
+    return r;
+}
+
+void warm_pool_stop(struct core *core)
+{
+    struct pool *p = &core->pool;
+    if (p->started) {
+        (void)pthread_mutex_lock(&p->lock);
+        p->stop = true;
+        (void)pthread_cond_signal(&p->wake);
+        (void)pthread_mutex_unlock(&p->lock);
+        (void)pthread_join(p->thread, NULL);
+        p->started = false;
+        for (unsigned i = 0; i < p->n_ready; i++)
+            (void)keeper_ask_cell(core, KEEPER_DELETE, p->ready[i].id, NULL);
+        for (size_t i = 0; i < p->n_trash; i++)
+            (void)keeper_ask_cell(core, KEEPER_DELETE, p->trash[i].id, NULL);
+    }
+    free(p->ready);
+    free(p->trash);
+    p->ready = p->trash = NULL;
+    p->n_ready = p->size = 0;
+    p->n_trash = p->cap_trash = 0;
+}
+
+/* ---- for requests ---- */
+
+bool warm_pool_take(struct core *core, const char *tree, struct pool_cell *ret_cell)
+{
+    struct pool *p = &core->pool;
+    bool found = false;
+    if (p->size == 0)
+        return false;
+    (void)pthread_mutex_lock(&p->lock);
+    note_asked(p, tree);
+    if (p->n_ready && strcmp(p->tree, tree) == 0) {
+        *ret_cell = p->ready[--p->n_ready];
+        found = true;
+    }
+    wake(p);
+    (void)pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+void warm_pool_give_back(struct core *core, const struct pool_cell *cell)
+{
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    if (strcmp(p->tree, cell->tree) == 0 && p->n_ready < p->size)
+        p->ready[p->n_ready++] = *cell;
+    else
+        trash(p, cell);
+    wake(p);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+void warm_pool_discard(struct core *core, const struct pool_cell *cell)
+{
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    trash(p, cell);
+    wake(p);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+void warm_pool_replace(struct core *core, const char *old, const char *tree)
+{
+    struct pool *p = &core->pool;
+    if (p->size == 0)
+        return;
+    (void)pthread_mutex_lock(&p->lock);
+    if (p->tree[0] == '\0' || (old && strcmp(p->tree, old) == 0))
+        want(p, tree);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+static bool knows(const struct pool *p, const char *tree)
+{
+    bool found = strcmp(p->working, tree) == 0;
+    for (unsigned i = 0; i < p->n_ready && !found; i++)
+        found = strcmp(p->ready[i].tree, tree) == 0;
+    for (size_t i = 0; i < p->n_trash && !found; i++)
+        found = strcmp(p->trash[i].tree, tree) == 0;
+    return found;
+}
+
+void warm_pool_forget(struct core *core, const char *tree)
+{
+    struct pool *p = &core->pool;
+    if (!p->started)
+        return;
+    int64_t until = clock_mono_ms() + FORGET_MS;
+    (void)pthread_mutex_lock(&p->lock);
+    if (strcmp(p->tree, tree) == 0)
+        p->tree[0] = '\0';
+    if (strcmp(p->other, tree) == 0)
+        p->other[0] = '\0';
+    for (unsigned i = p->n_ready; i-- > 0;)
+        if (strcmp(p->ready[i].tree, tree) == 0)
+            trash_ready(p, i);
+    while (!p->stop && knows(p, tree))
+        if (wait_until(&p->changed, &p->lock, until) == ETIMEDOUT)
+            break;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+bool warm_pool_died(struct core *core, const char *id)
+{
+    struct pool *p = &core->pool;
+    bool found = false;
+    (void)pthread_mutex_lock(&p->lock);
+    for (unsigned i = 0; i < p->n_ready && !found; i++)
+        if (strcmp(p->ready[i].id, id) == 0) {
+            trash_ready(p, i);
+            found = true;
+        }
+    (void)pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+unsigned warm_pool_ready(struct core *core)
+{
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    unsigned n = p->n_ready;
+    (void)pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+int warm_pool_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n)
+{
+    struct pool *p = &core->pool;
+    char (*ids)[ID_SIZE] = calloc(p->size + 1, sizeof(*ids));
+    if (!ids)
+        return -ENOMEM;
+    (void)pthread_mutex_lock(&p->lock);
+    for (unsigned i = 0; i < p->n_ready; i++)
+        memcpy(ids[i], p->ready[i].id, ID_SIZE);
+    *ret_n = p->n_ready;
+    (void)pthread_mutex_unlock(&p->lock);
+    *ret_ids = ids;
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* pool - blank cells kept running, so that a create finds its sandbox made.
+ *
+ * They are of the image that was asked for last and have the default limits; they are in no
+ * database and no list until one is handed out. One thread makes and removes them, after the
+ * requests: it waits for a quiet moment, unless the pool is running low. What a crash leaves
+ * behind is unknown to the database and removed at the next start. */
+#pragma once
+#include "core/private.h"
+
+int warm_pool_start(struct core *core, unsigned size, struct err *err);
+void warm_pool_stop(struct core *core); /* removes the cells if the keeper is there */
+
+/* Notes that `tree` is asked for; true and a running cell that is now the caller's. */
+bool warm_pool_take(struct core *core, const char *tree, struct pool_cell *ret_cell);
+void warm_pool_give_back(struct core *core, const struct pool_cell *cell); /* unused, blank */
+void warm_pool_discard(struct core *core, const struct pool_cell *cell);
+/* `tree` takes the place of `old` (may be NULL) under its name. */
+void warm_pool_replace(struct core *core, const char *old, const char *tree);
+/* Drops all cells of `tree` and waits until the last one is removed. */
+void warm_pool_forget(struct core *core, const char *tree);
+/* Its init died; false: not a cell of the pool. */
+bool warm_pool_died(struct core *core, const char *id);
+unsigned warm_pool_ready(struct core *core);
+/* The ids of the ready ones; free(*ret_ids). */
+int warm_pool_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n);

@@ -1,0 +1,130 @@
+/* private - the inside of a core, for the files of core/ only.
+ *
+ * Each noun has a struct with a lock of its own. A lock guards memory and is held for memory
+ * only: never across the keeper, the database or an init socket, and never two at once. What
+ * must not change under a longer operation is protected by its box being `busy` (table.h). */
+#pragma once
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/core.h"
+#include "core/image.h"
+#include "core/sandbox.h"
+#include "state/store.h"
+#include "wire/keeper.h"
+
+#define THREAD_STACK (512 * 1024) /* our threads call SQLite and little else */
+
+struct box; /* one sandbox in memory: table.h */
+
+struct table {
+    pthread_mutex_t lock;
+    struct box **by_id, **by_name; /* chains; `buckets` is a power of two */
+    size_t buckets;
+    struct box **sorted; /* by (created_ms, id): the order of lists */
+    size_t n, cap;
+    uint64_t seed; /* of the hash: names are chosen by clients */
+};
+
+struct images {
+    pthread_mutex_t lock;
+    struct image *items;
+    size_t n;
+};
+
+struct key_entry;
+struct keyring {
+    pthread_mutex_t lock;
+    struct key_entry *items;
+    size_t n;
+};
+
+struct feed {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    int64_t last; /* every event up to this one can be read */
+    unsigned waiting;
+    bool closed;
+};
+
+struct pool_cell {
+    char id[ID_SIZE];
+    char tree[KEEPER_IMAGE_SIZE];
+    struct keeper_limits limits;
+};
+
+struct pool {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;    /* the thread: there is something to do */
+    pthread_cond_t changed; /* others: a cell was made or removed */
+    pthread_t thread;
+    bool started, stop, asleep;
+    unsigned size;             /* how many to keep ready */
+    struct pool_cell *ready;   /* `size` places */
+    unsigned n_ready;
+    struct pool_cell *trash; /* to be deleted; grows */
+    size_t n_trash, cap_trash;
+    char tree[KEEPER_IMAGE_SIZE];  /* what to keep ready; empty: nothing */
+    char other[KEEPER_IMAGE_SIZE]; /* what the last create asked for, if that was another one */
+    char working[KEEPER_IMAGE_SIZE]; /* of the cell the thread is making or removing */
+    int64_t last_take_ms, first_take_ms; /* monotonic; first: since the pool was last full */
+    int64_t retry_ms;                    /* after a failure: not before this */
+};
+
+struct timers {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool started, stop, again;
+};
+
+#define WORKERS 4 /* ends that may be slow at the same time, each a keeper call or two */
+
+struct job;
+struct workers {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    pthread_t threads[WORKERS];
+    unsigned n_threads;
+    struct job *head, *tail;
+    bool stop;
+};
+
+struct watch {
+    pthread_t thread;
+    bool started;
+    int stop_fd; /* an eventfd: readable once the thread shall end */
+};
+
+struct core {
+    char *run_dir;
+    _Atomic bool stopping; /* give up waiting for a keeper that is away */
+    struct store *store;
+    struct table table;
+    struct images images;
+    struct keyring keyring;
+    struct feed feed;
+    struct pool pool;
+    struct timers timers;
+    struct workers workers;
+    struct watch watch;
+    _Atomic uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
+};
+
+int thread_start(pthread_t *ret_thread, void *(*fn)(void *), void *ctx, struct err *err);
+
+/* key.c, image.c, event.c */
+int keyring_load(struct core *core, const char *first_key, struct err *err);
+void keyring_done(struct keyring *k);
+int images_load(struct core *core, struct err *err);
+void images_done(struct images *im);
+bool image_tree_named(struct core *core, const char *tree);
+/* Removes the tree's files if no name and no sandbox needs them any more. */
+void image_tree_release(struct core *core, const char *tree);
+int image_record(struct core *core, const struct image *image, struct err *err);
+bool image_name_valid(const char *name);
+int feed_load(struct core *core, struct err *err);
+void feed_close(struct core *core);

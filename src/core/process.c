@@ -1,0 +1,468 @@
+#include "core/process.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/process_conn.h"
+#include "core/process_decode.h"
+
+#define WRITE_STALL_MS 30000 /* a process that leaves its stdin alone for this long */
+#define WRITE_PIECE (WIRE_DATA_MAX - 256) /* the data and its fields stay within one frame */
+#define LIST_MAX 65536                    /* twice the largest pids limit of a sandbox */
+#define LIST_BYTES_MAX (32u * 1024 * 1024)
+
+struct process_stream {
+    struct process_conn conn;
+    struct core *core;
+    char sandbox[ID_SIZE];
+    bool ended;
+};
+
+void process_spec_done(struct process_spec *spec)
+{
+    for (char **a = spec->argv; a && *a; a++)
+        free(*a);
+    free(spec->argv);
+    pairs_done(&spec->env);
+    free(spec->cwd);
+    free(spec->user);
+    free(spec->label);
+    *spec = (struct process_spec){ 0 };
+}
+
+static int lost(struct err *err, int r, const char *id)
+{
+    if (r == -ETIMEDOUT)
+        return err_name(err, ETIMEDOUT, "sandbox_busy", "sandbox '%s' did not answer in time", id);
+    if (r == -ECONNRESET)
+        return err_name(err, ECONNRESET, "sandbox_not_running",
+                        "sandbox '%s' ended before it answered", id);
+    if (r == -EPROTO)
+        return err_set(err, EPROTO, "the init of sandbox '%s' sent what is not an answer", id);
+    return err_set(err, -r, "cannot talk to the init of sandbox '%s'", id);
+}
+
+/* ---- starting and attaching ---- */
+
+static int put_env(struct buf *b, const char *name, const char *value)
+{
+    size_t n = strlen(name), m = strlen(value);
+    if (n + m > WIRE_PAYLOAD_MAX)
+        return -EMSGSIZE;
+    _cleanup_free_ char *text = malloc(n + m + 2);
+    if (!text)
+        return -ENOMEM;
+    memcpy(text, name, n);
+    text[n] = '=';
+    memcpy(text + n + 1, value, m + 1);
+    return wire_put(b, WIRE_T_ENV, text, n + m + 1);
+}
+
+static int put_spec(struct buf *b, const struct sandbox *s, const struct process_spec *spec)
+{
+    const struct pairs *env = &s->spec.env;
+    uint64_t flags = (spec->pty ? WIRE_F_PTY : 0) | (spec->stdin_open ? WIRE_F_STDIN : 0);
+    int r = 0;
+
+    for (char **a = spec->argv; *a && r >= 0; a++)
+        r = wire_put_str(b, WIRE_T_ARGV, *a);
+    for (size_t i = 0; i < env->n && r >= 0; i++)
+        if (!pairs_get(&spec->env, env->names[i]))
+            r = put_env(b, env->names[i], env->values[i]);
+    for (size_t i = 0; i < spec->env.n && r >= 0; i++)
+        r = put_env(b, spec->env.names[i], spec->env.values[i]);
+    if (r >= 0)
+        r = wire_put_str(b, WIRE_T_CWD, spec->cwd ? spec->cwd : s->spec.workdir);
+    if (r >= 0)
+        r = wire_put_str(b, WIRE_T_USER, spec->user ? spec->user : s->spec.user);
+    if (r >= 0)
+        r = wire_put_str(b, WIRE_T_LABEL, spec->label);
+    if (r >= 0 && flags)
+        r = wire_put_u64(b, WIRE_T_FLAGS, flags);
+    if (r >= 0 && spec->pty)
+        r = wire_put_u64(b, WIRE_T_ROWS, spec->rows);
+    if (r >= 0 && spec->pty)
+        r = wire_put_u64(b, WIRE_T_COLS, spec->cols);
+    if (r >= 0 && spec->timeout_ms > 0)
+        r = wire_put_u64(b, WIRE_T_TIMEOUT_MS, (uint64_t)spec->timeout_ms);
+    if (r >= 0 && s->spec.nofile)
+        r = wire_put_u64(b, WIRE_T_NOFILE, s->spec.nofile);
+    return r;
+}
+
+/* Send a request on a new stream and take STARTED, or the failure. */
+static int stream_open(struct core *core, const struct sandbox *s, enum wire_type type,
+                       const struct buf *payload, struct process_stream **ret_stream,
+                       struct process *ret_p, struct err *err)
+{
+    _cleanup_(process_stream_freep) struct process_stream *st = calloc(1, sizeof(*st));
+    if (!st)
+        return err_set(err, ENOMEM, "cannot allocate a stream");
+    st->conn.fd = -1;
+    st->core = core;
+    memcpy(st->sandbox, s->id, sizeof(st->sandbox));
+
+    int r = process_conn_open(core_run_dir(core), s->id, &st->conn, err);
+    if (r < 0)
+        return r;
+    r = process_conn_send(&st->conn, type, payload->data, payload->len, PROCESS_ANSWER_MS);
+    if (r < 0)
+        return lost(err, r, s->id);
+    struct process_frame f;
+    r = process_conn_recv(&st->conn, PROCESS_ANSWER_MS, -1, &f);
+    if (r < 0)
+        return lost(err, r, s->id);
+    if (f.h.type == WIRE_ERROR)
+        return process_conn_error(&f, err);
+    if (f.h.type != WIRE_STARTED)
+        return lost(err, -EPROTO, s->id);
+    struct process p;
+    r = process_decode(f.p, f.h.len, &p);
+    if (r < 0)
+        return lost(err, r, s->id);
+    if (ret_p)
+        *ret_p = p;
+    else
+        process_done(&p);
+    *ret_stream = take_ptr(st);
+    return 0;
+}
+
+int process_start(struct core *core, const struct sandbox *s, const struct process_spec *spec,
+                  struct process_stream **ret_stream, struct process *ret_p, struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(WIRE_PAYLOAD_MAX);
+
+    int r = put_spec(&b, s, spec);
+    if (r == -EMSGSIZE)
+        r = err_name(err, E2BIG, "argument_too_large",
+                     "arguments and environment are over %u bytes", WIRE_PAYLOAD_MAX);
+    else if (r < 0)
+        r = err_set(err, -r, "cannot describe the command");
+    else
+        r = stream_open(core, s, WIRE_START, &b, ret_stream, ret_p, err);
+    core_count_exec(core, r);
+    return r;
+}
+
+int process_attach(struct core *core, const struct sandbox *s, uint64_t proc, uint64_t since,
+                   bool only_exit, struct process_stream **ret_stream, struct process *ret_p,
+                   struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(256);
+
+    int r = wire_put_u64(&b, WIRE_T_PROC, proc);
+    if (r >= 0)
+        r = wire_put_u64(&b, WIRE_T_SINCE, since);
+    if (r >= 0 && only_exit)
+        r = wire_put_u64(&b, WIRE_T_FLAGS, WIRE_F_NO_OUTPUT);
+    if (r < 0)
+        return err_set(err, -r, "cannot describe process %llu", (unsigned long long)proc);
+    return stream_open(core, s, WIRE_ATTACH, &b, ret_stream, ret_p, err);
+}
+
+/* ---- following ---- */
+
+static int take_dropped(const struct process_frame *f, struct process_event *ret_ev)
+{
+    struct wire_reader reader = { f->p, f->h.len };
+    struct wire_field field;
+    uint64_t bytes = 0;
+    int r;
+
+    while ((r = wire_next(&reader, &field)) > 0)
+        if (field.tag == WIRE_T_BYTES) {
+            r = wire_field_u64(&field, &bytes);
+            if (r < 0)
+                return r;
+        }
+    if (r < 0)
+        return r;
+    *ret_ev = (struct process_event){ .type = PROCESS_DROPPED,
+                                      .offset = f->h.offset,
+                                      .len = bytes };
+    return 0;
+}
+
+static int take_ended(struct process_stream *st, const struct process_frame *f,
+                      struct process_event *ret_ev)
+{
+    struct process p;
+    int r = process_decode(f->p, f->h.len, &p);
+    if (r < 0)
+        return r;
+    st->ended = true;
+    if (p.reason == WIRE_OOM)
+        sandbox_note_oom(st->core, st->sandbox);
+    *ret_ev = (struct process_event){ .type = PROCESS_ENDED, .ended = p };
+    return 0;
+}
+
+int process_next(struct process_stream *st, int timeout_ms, int hangup_fd,
+                 struct process_event *ret_ev, struct err *err)
+{
+    struct process_frame f;
+    int r;
+
+    if (st->ended)
+        return err_set(err, EPIPE, "the process has ended");
+    for (;;) {
+        r = process_conn_recv(&st->conn, timeout_ms, hangup_fd, &f);
+        if (r == -ETIMEDOUT || r == -ECANCELED)
+            return r;
+        if (r < 0)
+            return lost(err, r, st->sandbox);
+        switch (f.h.type) {
+        case WIRE_OUTPUT:
+            if (f.h.stream < WIRE_STDOUT || f.h.stream > WIRE_PTY)
+                return lost(err, -EPROTO, st->sandbox);
+            *ret_ev = (struct process_event){ .type = PROCESS_OUTPUT,
+                                              .stream = (enum wire_stream)f.h.stream,
+                                              .offset = f.h.offset,
+                                              .data = f.p,
+                                              .len = f.h.len };
+            return 1;
+        case WIRE_DROPPED:
+            r = take_dropped(&f, ret_ev);
+            return r < 0 ? lost(err, r, st->sandbox) : 1;
+        case WIRE_EXITED:
+            r = take_ended(st, &f, ret_ev);
+            return r < 0 ? lost(err, r, st->sandbox) : 1;
+        case WIRE_ERROR: /* input that the process no longer takes: its end tells the story */
+        case WIRE_OK:
+            break;
+        default:
+            return lost(err, -EPROTO, st->sandbox);
+        }
+    }
+}
+
+int process_feed(struct process_stream *st, const void *p, size_t n)
+{
+    const char *at = p;
+    while (n > 0) {
+        size_t piece = n < WIRE_DATA_MAX ? n : WIRE_DATA_MAX;
+        int r = process_conn_send(&st->conn, WIRE_INPUT, at, piece, -1);
+        if (r < 0)
+            return r;
+        at += piece;
+        n -= piece;
+    }
+    return 0;
+}
+
+int process_feed_end(struct process_stream *st)
+{
+    return process_conn_send(&st->conn, WIRE_STDIN_EOF, NULL, 0, -1);
+}
+
+void process_feed_all(struct process_stream *st, const void *p, size_t n)
+{
+    process_conn_feed(&st->conn, p, n);
+}
+
+int process_stream_fd(const struct process_stream *st)
+{
+    return st->conn.fd;
+}
+
+void process_stream_free(struct process_stream *st)
+{
+    if (!st)
+        return;
+    process_conn_done(&st->conn);
+    free(st);
+}
+
+/* ---- one request, one answer ---- */
+
+static int control(struct core *core, const struct sandbox *s, enum wire_type type,
+                   const struct buf *payload, int timeout_ms, struct err *err)
+{
+    _cleanup_(process_conn_done) struct process_conn c = { .fd = -1 };
+    struct process_frame f;
+
+    int r = process_conn_open(core_run_dir(core), s->id, &c, err);
+    if (r < 0)
+        return r;
+    r = process_conn_send(&c, type, payload->data, payload->len, timeout_ms);
+    if (r >= 0)
+        r = process_conn_recv(&c, timeout_ms, -1, &f);
+    if (r < 0)
+        return lost(err, r, s->id);
+    if (f.h.type == WIRE_ERROR)
+        return process_conn_error(&f, err);
+    return f.h.type == WIRE_OK ? 0 : lost(err, -EPROTO, s->id);
+}
+
+int process_write(struct core *core, const struct sandbox *s, uint64_t proc, const void *p,
+                  size_t n, struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(WIRE_DATA_MAX);
+    const char *at = p;
+
+    for (size_t done = 0; done < n;) {
+        size_t piece = n - done < WRITE_PIECE ? n - done : WRITE_PIECE;
+        buf_clear(&b);
+        int r = wire_put_u64(&b, WIRE_T_PROC, proc);
+        if (r >= 0)
+            r = wire_put(&b, WIRE_T_DATA, at + done, piece);
+        if (r < 0)
+            return err_set(err, -r, "cannot describe the input");
+        r = control(core, s, WIRE_WRITE, &b, WRITE_STALL_MS, err);
+        if (r == -ETIMEDOUT)
+            return err_name(err, EAGAIN, "stdin_full",
+                            "process %llu has not read its stdin for %d s; %zu of %zu bytes were taken",
+                            (unsigned long long)proc, WRITE_STALL_MS / 1000, done, n);
+        if (r < 0)
+            return r;
+        done += piece;
+    }
+    return 0;
+}
+
+static int control_numbers(struct core *core, const struct sandbox *s, enum wire_type type,
+                           const enum wire_tag *tags, const uint64_t *values, size_t n,
+                           struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(256);
+
+    for (size_t i = 0; i < n; i++) {
+        int r = wire_put_u64(&b, tags[i], values[i]);
+        if (r < 0)
+            return err_set(err, -r, "cannot describe the request");
+    }
+    return control(core, s, type, &b, PROCESS_ANSWER_MS, err);
+}
+
+int process_close_stdin(struct core *core, const struct sandbox *s, uint64_t proc, struct err *err)
+{
+    static const enum wire_tag tags[] = { WIRE_T_PROC };
+    return control_numbers(core, s, WIRE_CLOSE, tags, &proc, 1, err);
+}
+
+int process_signal(struct core *core, const struct sandbox *s, uint64_t proc, int signo,
+                   enum wire_scope scope, struct err *err)
+{
+    static const enum wire_tag tags[] = { WIRE_T_PROC, WIRE_T_SIGNO, WIRE_T_SCOPE };
+    const uint64_t values[] = { proc, (uint64_t)signo, scope };
+    return control_numbers(core, s, WIRE_SIGNAL, tags, values, ARRAY_LEN(tags), err);
+}
+
+int process_resize(struct core *core, const struct sandbox *s, uint64_t proc, unsigned rows,
+                   unsigned cols, struct err *err)
+{
+    static const enum wire_tag tags[] = { WIRE_T_PROC, WIRE_T_ROWS, WIRE_T_COLS };
+    const uint64_t values[] = { proc, rows, cols };
+    return control_numbers(core, s, WIRE_RESIZE, tags, values, ARRAY_LEN(tags), err);
+}
+
+/* ---- listing ---- */
+
+/* Calls `take` for each process until it returns non-zero. */
+static int list_each(struct core *core, const struct sandbox *s, bool all,
+                     int (*take)(struct process *p, void *arg), void *arg, struct err *err)
+{
+    _cleanup_(process_conn_done) struct process_conn c = { .fd = -1 };
+    _cleanup_(buf_done) struct buf b = BUF_INIT(256);
+    size_t bytes = 0;
+
+    int r = process_conn_open(core_run_dir(core), s->id, &c, err);
+    if (r < 0)
+        return r;
+    r = wire_put_u64(&b, WIRE_T_FLAGS, all ? WIRE_F_ALL : 0);
+    if (r >= 0)
+        r = process_conn_send(&c, WIRE_LIST, b.data, b.len, PROCESS_ANSWER_MS);
+    while (r >= 0) {
+        struct process_frame f;
+        r = process_conn_recv(&c, PROCESS_ANSWER_MS, -1, &f);
+        if (r < 0)
+            break;
+        if (f.h.type == WIRE_OK)
+            return 0;
+        if (f.h.type == WIRE_ERROR)
+            return process_conn_error(&f, err);
+        bytes += f.h.len;
+        if (f.h.type != WIRE_PROCESS || bytes > LIST_BYTES_MAX) {
+            r = -EPROTO;
+            break;
+        }
+        struct process p;
+        r = process_decode(f.p, f.h.len, &p);
+        if (r < 0)
+            break;
+        r = take(&p, arg);
+        if (r > 0)
+            return 0;
+    }
+    return lost(err, r, s->id);
+}
+
+struct list {
+    struct process *ps;
+    size_t n, room;
+};
+
+static int list_take(struct process *p, void *arg)
+{
+    struct list *l = arg;
+    if (l->n == l->room) {
+        size_t room = l->room ? l->room * 2 : 16;
+        struct process *grown =
+            l->n < LIST_MAX ? realloc(l->ps, room * sizeof(*grown)) : NULL;
+        if (!grown) {
+            process_done(p);
+            return l->n < LIST_MAX ? -ENOMEM : -EPROTO;
+        }
+        l->ps = grown;
+        l->room = room;
+    }
+    l->ps[l->n++] = *p;
+    return 0;
+}
+
+int process_list(struct core *core, const struct sandbox *s, bool all, struct process **ret_ps,
+                 size_t *ret_n, struct err *err)
+{
+    struct list l = { 0 };
+    int r = list_each(core, s, all, list_take, &l, err);
+    if (r < 0) {
+        process_list_free(l.ps, l.n);
+        return r;
+    }
+    *ret_ps = l.ps;
+    *ret_n = l.n;
+    return 0;
+}
+
+struct wanted {
+    uint64_t proc;
+    struct process p;
+    bool found;
+};
+
+static int wanted_take(struct process *p, void *arg)
+{
+    struct wanted *w = arg;
+    if (!p->tracked || p->proc != w->proc) {
+        process_done(p);
+        return 0;
+    }
+    w->p = *p;
+    w->found = true;
+    return 1;
+}
+
+int process_get(struct core *core, const struct sandbox *s, uint64_t proc, struct process *ret_p,
+                struct err *err)
+{
+    struct wanted w = { .proc = proc };
+    int r = list_each(core, s, false, wanted_take, &w, err);
+    if (r < 0)
+        return r;
+    if (!w.found)
+        return err_name(err, ESRCH, "process_not_found", "sandbox '%s' has no process %llu", s->id,
+                        (unsigned long long)proc);
+    *ret_p = w.p;
+    return 0;
+}

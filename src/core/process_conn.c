@@ -1,0 +1,283 @@
+#include "core/process_conn.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+
+#define READ_FIRST 4096                     /* a short command's whole answer */
+#define READ_FULL (WIRE_DATA_MAX + READ_FIRST) /* a full frame of output, and the next head */
+#define IN_MAX (WIRE_HEADER_SIZE + WIRE_PAYLOAD_MAX)
+
+/* What init may call a failure, as a literal (see err.h), and the errno that goes with it. */
+static const struct {
+    const char *what;
+    int code;
+} failures[] = {
+    { "program_not_found", ENOENT }, { "program_not_executable", EACCES },
+    { "workdir_not_found", ENOENT },  { "user_not_found", ENOENT },
+    { "argument_too_large", E2BIG },  { "process_not_found", ESRCH },
+    { "process_ended", ESRCH },       { "stdin_closed", EPIPE },
+    { "not_a_terminal", ENOTTY },     { "invalid_field", EINVAL },
+    { "capacity", EAGAIN },           { "no_space", ENOSPC },
+};
+
+static int not_running(struct err *err, const char *id)
+{
+    return err_name(err, ENOTCONN, "sandbox_not_running",
+                    "sandbox '%s' does not answer: it is not running", id);
+}
+
+int process_conn_open(const char *run_dir, const char *id, struct process_conn *ret_c,
+                      struct err *err)
+{
+    struct sockaddr_un sa = { .sun_family = AF_UNIX };
+    int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/cells/%s/init.sock", run_dir, id);
+    if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
+        return err_set(err, ENAMETOOLONG, "run directory '%s' is too long a path", run_dir);
+
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return err_set(err, errno, "cannot make a socket for sandbox '%s'", id);
+    /* Only connect is ever left to block, and only while init's backlog is full. */
+    struct timeval wait = { .tv_sec = PROCESS_ANSWER_MS / 1000 };
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+    int r;
+    do
+        r = connect(fd, (struct sockaddr *)&sa, sizeof(sa));
+    while (r < 0 && errno == EINTR);
+    if (r < 0 && (errno == ECONNREFUSED || errno == ENOENT))
+        return not_running(err, id);
+    if (r < 0 && errno == EAGAIN)
+        return err_name(err, EBUSY, "sandbox_busy", "sandbox '%s' takes no more commands", id);
+    if (r < 0)
+        return err_set(err, errno, "cannot reach the init of sandbox '%s'", id);
+    *ret_c = (struct process_conn){ .fd = take_fd(fd), .in = BUF_INIT(IN_MAX) };
+    return 0;
+}
+
+void process_conn_done(struct process_conn *c)
+{
+    if (c->fd >= 0)
+        (void)close(c->fd);
+    c->fd = -1;
+    buf_done(&c->in);
+}
+
+/* The part of the deadline that is left, for poll. */
+static int left_ms(int64_t deadline)
+{
+    if (deadline < 0)
+        return -1;
+    int64_t left = deadline - clock_mono_ms();
+    return left < 0 ? 0 : (int)left;
+}
+
+static int64_t deadline_of(int timeout_ms)
+{
+    return timeout_ms < 0 ? -1 : clock_mono_ms() + timeout_ms;
+}
+
+int process_conn_send(struct process_conn *c, enum wire_type type, const void *p, size_t n,
+                      int timeout_ms)
+{
+    if (n > WIRE_PAYLOAD_MAX)
+        return -EMSGSIZE;
+    unsigned char head[WIRE_HEADER_SIZE];
+    wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n, .type = (uint8_t)type });
+    struct iovec iov[2] = { { head, sizeof(head) }, { (void *)(uintptr_t)p, n } };
+    struct msghdr m = { .msg_iov = iov, .msg_iovlen = n ? 2 : 1 };
+    int64_t deadline = -2; /* the clock is read only if the socket is full */
+
+    for (;;) {
+        ssize_t sent = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EAGAIN) {
+            if (deadline == -2)
+                deadline = deadline_of(timeout_ms);
+            struct pollfd pf = { .fd = c->fd, .events = POLLOUT };
+            int r = poll(&pf, 1, left_ms(deadline));
+            if (r == 0)
+                return -ETIMEDOUT;
+            if (r < 0 && errno != EINTR)
+                return -errno;
+            continue;
+        }
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EPIPE ? -ECONNRESET : -errno;
+        size_t done = (size_t)sent;
+        while (m.msg_iovlen > 0 && done >= m.msg_iov->iov_len) {
+            done -= m.msg_iov->iov_len;
+            m.msg_iov++;
+            m.msg_iovlen--;
+        }
+        if (m.msg_iovlen == 0)
+            return 0;
+        m.msg_iov->iov_base = (char *)m.msg_iov->iov_base + done;
+        m.msg_iov->iov_len -= done;
+    }
+}
+
+void process_conn_feed(struct process_conn *c, const void *p, size_t n)
+{
+    c->feed = p;
+    c->feed_left = n;
+    c->feeding = true;
+}
+
+static void feed_next_frame(struct process_conn *c)
+{
+    struct wire_header h = { .type = WIRE_STDIN_EOF };
+    if (c->feed_left > 0) {
+        h.type = WIRE_INPUT;
+        h.len = c->feed_left < WIRE_DATA_MAX ? (uint32_t)c->feed_left : WIRE_DATA_MAX;
+    } else {
+        c->feed_ended = true;
+    }
+    wire_header_put(c->head, &h);
+    c->head_left = WIRE_HEADER_SIZE;
+    c->frame_left = h.len;
+}
+
+/* Send what the socket takes. A failure only ends the feeding: the reading side learns why. */
+static void feed_step(struct process_conn *c)
+{
+    while (c->feeding) {
+        if (c->head_left == 0 && c->frame_left == 0) {
+            if (c->feed_ended) {
+                c->feeding = false;
+                return;
+            }
+            feed_next_frame(c);
+        }
+        struct iovec iov[2] = {
+            { c->head + WIRE_HEADER_SIZE - c->head_left, c->head_left },
+            { (void *)(uintptr_t)c->feed, c->frame_left },
+        };
+        struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
+        ssize_t sent = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0) {
+            c->feeding = errno == EAGAIN;
+            return;
+        }
+        size_t n = (size_t)sent, of_head = n < c->head_left ? n : c->head_left;
+        c->head_left -= of_head;
+        n -= of_head;
+        c->feed += n;
+        c->feed_left -= n;
+        c->frame_left -= n;
+    }
+}
+
+/* 1 and a frame if the buffer holds a whole one; else 0 and how large the buffer must be. */
+static int take_frame(struct process_conn *c, struct process_frame *ret_f, size_t *ret_need)
+{
+    size_t have = c->in.len - c->at;
+    *ret_need = READ_FIRST;
+    if (have < WIRE_HEADER_SIZE)
+        return 0;
+    struct wire_header h;
+    int r = wire_header_get((const unsigned char *)c->in.data + c->at, &h);
+    if (r < 0)
+        return r;
+    if (have - WIRE_HEADER_SIZE < h.len) {
+        size_t whole = WIRE_HEADER_SIZE + h.len;
+        *ret_need = whole > READ_FIRST && whole < READ_FULL ? READ_FULL : whole;
+        return 0;
+    }
+    *ret_f = (struct process_frame){ h, c->in.data + c->at + WIRE_HEADER_SIZE };
+    c->at += WIRE_HEADER_SIZE + h.len;
+    return 1;
+}
+
+static int fill(struct process_conn *c, size_t need)
+{
+    if (c->at > 0) {
+        buf_drop_front(&c->in, c->at);
+        c->at = 0;
+    }
+    if (need > c->in.len) {
+        int r = buf_reserve(&c->in, need - c->in.len);
+        if (r < 0)
+            return r;
+    }
+    ssize_t n;
+    do
+        n = recv(c->fd, c->in.data + c->in.len, c->in.cap - 1 - c->in.len, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return -ECONNRESET;
+    if (n < 0)
+        return errno == EAGAIN ? 0 : -errno;
+    c->in.len += (size_t)n;
+    return 0;
+}
+
+int process_conn_recv(struct process_conn *c, int timeout_ms, int hangup_fd,
+                      struct process_frame *ret_f)
+{
+    int64_t deadline = -2;
+
+    for (;;) {
+        size_t need;
+        int r = take_frame(c, ret_f, &need);
+        if (r != 0)
+            return r < 0 ? r : 0;
+        if (c->feeding)
+            feed_step(c);
+        if (deadline == -2)
+            deadline = deadline_of(timeout_ms);
+        struct pollfd pf[2] = {
+            { .fd = c->fd, .events = (short)(POLLIN | (c->feeding ? POLLOUT : 0)) },
+            { .fd = hangup_fd, .events = POLLRDHUP },
+        };
+        r = poll(pf, hangup_fd < 0 ? 1 : 2, left_ms(deadline));
+        if (r < 0 && errno != EINTR)
+            return -errno;
+        if (r == 0)
+            return -ETIMEDOUT;
+        if (r < 0)
+            continue;
+        if (pf[1].revents)
+            return -ECANCELED;
+        if (pf[0].revents & ~POLLOUT) {
+            r = fill(c, need);
+            if (r < 0)
+                return r;
+        }
+    }
+}
+
+int process_conn_error(const struct process_frame *f, struct err *err)
+{
+    struct wire_reader reader = { f->p, f->h.len };
+    struct wire_field field;
+    const char *what = NULL;
+    char msg[ERR_MSG_MAX] = "";
+    int code = EIO, r;
+
+    while ((r = wire_next(&reader, &field)) > 0) {
+        if (field.tag == WIRE_T_MESSAGE) {
+            size_t n = field.n < sizeof(msg) - 1 ? field.n : sizeof(msg) - 1;
+            memcpy(msg, field.p, n);
+            msg[n] = '\0';
+        }
+        for (size_t i = 0; field.tag == WIRE_T_WHAT && i < ARRAY_LEN(failures); i++)
+            if (field.n == strlen(failures[i].what) &&
+                memcmp(field.p, failures[i].what, field.n) == 0) {
+                what = failures[i].what;
+                code = failures[i].code;
+            }
+    }
+    if (r < 0)
+        return err_set(err, EPROTO, "the sandbox's init sent a malformed answer");
+    return err_name(err, code, what, "%s", msg[0] ? msg : "the sandbox's init refused");
+}

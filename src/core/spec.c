@@ -1,0 +1,336 @@
+#include "core/spec.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+#include "core/private.h"
+
+#define MIB (1024ull * 1024)
+#define CPU_MILLIS_MIN 50u
+#define CPU_TIMES 4u /* of the host's cpus: a limit above that limits nothing */
+#define MEMORY_MB_MIN 16u
+#define MEMORY_MB_MAX 1048576u
+#define DISK_MB_MIN 16u
+#define DISK_MB_MAX 16777216u
+#define PIDS_MIN 4u
+#define PIDS_MAX 32768u
+#define NOFILE_MIN 16u
+#define NOFILE_MAX 1048576u                    /* the kernel's default fs.nr_open */
+#define SECONDS_MAX (100ll * 365 * 24 * 3600) /* a hundred years: far from any overflow */
+#define USER_LEN_MAX 128
+#define WORKDIR_LEN_MAX 4095 /* PATH_MAX less the NUL */
+#define PAIRS_MAX 256
+#define PAIR_NAME_MAX 256
+#define PAIR_VALUE_MAX (64 * 1024)
+#define PAIRS_BYTES_MAX (1024 * 1024)
+#define RECORD_METADATA_MAX 4096 /* ten thousand records must stay small */
+
+void sandbox_spec_init(struct sandbox_spec *spec)
+{
+    *spec = (struct sandbox_spec){
+        .cpu_millis = 1000,
+        .memory_bytes = 512 * MIB,
+        .disk_bytes = 10240 * MIB,
+        .pids = 512,
+        .nofile = 65536,
+        .on_timeout = END_DELETE,
+        .on_idle = END_STOP,
+    };
+}
+
+void sandbox_spec_done(struct sandbox_spec *spec)
+{
+    free(spec->image);
+    free(spec->name);
+    free(spec->user);
+    free(spec->workdir);
+    pairs_done(&spec->env);
+    pairs_done(&spec->metadata);
+    spec->image = spec->name = spec->user = spec->workdir = NULL;
+}
+
+static int copy_text(const char *from, const char *otherwise, char **ret_to)
+{
+    const char *text = from ? from : otherwise;
+    if (!text)
+        return 0;
+    *ret_to = strdup(text);
+    return *ret_to ? 0 : -ENOMEM;
+}
+
+static int copy(const struct sandbox_spec *from, const char *image, const char *user,
+                struct sandbox_spec *ret_to)
+{
+    struct sandbox_spec to = *from;
+    to.image = to.name = to.user = to.workdir = NULL;
+    to.env = to.metadata = (struct pairs){ NULL, NULL, 0 };
+    int r = copy_text(from->image, image, &to.image);
+    if (r >= 0)
+        r = copy_text(from->name, NULL, &to.name);
+    if (r >= 0)
+        r = copy_text(from->user, user, &to.user);
+    if (r >= 0)
+        r = copy_text(from->workdir, NULL, &to.workdir);
+    if (r >= 0)
+        r = pairs_copy(&from->env, &to.env);
+    if (r >= 0)
+        r = pairs_copy(&from->metadata, &to.metadata);
+    if (r < 0) {
+        sandbox_spec_done(&to);
+        return r;
+    }
+    *ret_to = to;
+    return 0;
+}
+
+int spec_copy(const struct sandbox_spec *from, struct sandbox_spec *ret_to)
+{
+    return copy(from, NULL, NULL, ret_to);
+}
+
+int spec_complete(const struct sandbox_spec *from, struct sandbox_spec *ret_to)
+{
+    return copy(from, SPEC_IMAGE, SPEC_USER, ret_to);
+}
+
+struct keeper_limits spec_limits(const struct sandbox_spec *spec)
+{
+    struct keeper_limits l;
+    memset(&l, 0, sizeof(l)); /* limits are compared and sent as bytes */
+    l.memory_bytes = spec->memory_bytes;
+    l.disk_bytes = spec->disk_bytes;
+    l.cpu_millis = spec->cpu_millis;
+    l.pids = spec->pids;
+    return l;
+}
+
+/* ---- bounds ---- */
+
+static pthread_once_t cpus_once = PTHREAD_ONCE_INIT;
+static unsigned cpus;
+
+static void count_cpus(void)
+{
+    int n = get_nprocs(); /* reads a file: once is enough */
+    cpus = n > 0 ? (unsigned)n : 1;
+}
+
+static bool env_name_valid(const char *name)
+{
+    for (const char *p = name; *p; p++) {
+        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_';
+        if (!letter && !(p > name && *p >= '0' && *p <= '9'))
+            return false;
+    }
+    return name[0] != '\0';
+}
+
+static int check_pairs(const struct pairs *p, const char *member, bool env, struct err *err)
+{
+    size_t total = 0;
+    if (p->n > PAIRS_MAX)
+        return err_name(err, EINVAL, "invalid_field", "'%s' has %zu entries; at most %d are taken",
+                        member, p->n, PAIRS_MAX);
+    for (size_t i = 0; i < p->n; i++) {
+        size_t name = strlen(p->names[i]), value = strlen(p->values[i]);
+        if (name == 0 || name > PAIR_NAME_MAX)
+            return err_name(err, EINVAL, "invalid_field",
+                            "a name in '%s' must have 1 to %d bytes", member, PAIR_NAME_MAX);
+        if (env && !env_name_valid(p->names[i]))
+            return err_name(err, EINVAL, "invalid_field",
+                            "'%.64s' in '%s' is no variable's name: letters, digits and '_', no "
+                            "digit first",
+                            p->names[i], member);
+        if (value > PAIR_VALUE_MAX)
+            return err_name(err, EINVAL, "invalid_field",
+                            "the value of '%.64s' in '%s' has %zu bytes; at most %d are taken",
+                            p->names[i], member, value, PAIR_VALUE_MAX);
+        total += name + value;
+    }
+    if (total > PAIRS_BYTES_MAX)
+        return err_name(err, EINVAL, "invalid_field",
+                        "'%s' has %zu bytes in all; at most %d are taken", member, total,
+                        PAIRS_BYTES_MAX);
+    return 0;
+}
+
+static int check_range(const char *member, uint64_t v, uint64_t min, uint64_t max, uint64_t unit,
+                       struct err *err)
+{
+    if (v >= min * unit && v <= max * unit)
+        return 0;
+    return err_name(err, EINVAL, "invalid_field", "'%s' must be from %llu to %llu", member,
+                    (unsigned long long)min, (unsigned long long)max);
+}
+
+static int check_limits(const struct sandbox_spec *spec, struct err *err)
+{
+    (void)pthread_once(&cpus_once, count_cpus);
+    if (spec->cpu_millis < CPU_MILLIS_MIN || spec->cpu_millis > cpus * CPU_TIMES * 1000)
+        return err_name(err, EINVAL, "invalid_field", "'cpus' must be from 0.05 to %u here",
+                        cpus * CPU_TIMES);
+    int r = check_range("memory_mb", spec->memory_bytes, MEMORY_MB_MIN, MEMORY_MB_MAX, MIB, err);
+    if (r >= 0)
+        r = check_range("disk_mb", spec->disk_bytes, DISK_MB_MIN, DISK_MB_MAX, MIB, err);
+    if (r >= 0)
+        r = check_range("pids", spec->pids, PIDS_MIN, PIDS_MAX, 1, err);
+    if (r >= 0)
+        r = check_range("nofile", spec->nofile, NOFILE_MIN, NOFILE_MAX, 1, err);
+    return r;
+}
+
+static int check_seconds(const char *member, int64_t ms, struct err *err)
+{
+    if (ms >= 0 && ms <= SECONDS_MAX * 1000)
+        return 0;
+    return err_name(err, EINVAL, "invalid_field", "'%s' must be from 0 (none) to %lld", member,
+                    SECONDS_MAX);
+}
+
+static bool has_control(const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if (*p < ' ' || *p == 0x7f)
+            return true;
+    return false;
+}
+
+static int check_texts(const struct sandbox_spec *spec, struct err *err)
+{
+    if (spec->name && !name_valid(spec->name))
+        return err_name(err, EINVAL, "invalid_field",
+                        "'name' must be 1 to %d letters, digits, '.', '_' or '-', a letter or "
+                        "digit first",
+                        NAME_MAX_LEN);
+    if (spec->image && !image_name_valid(spec->image))
+        return err_name(err, EINVAL, "invalid_field",
+                        "'image' must be 1 to %d of a-z, 0-9, '.', '_', '/', ':' and '-', a "
+                        "letter or digit first",
+                        IMAGE_NAME_MAX - 1);
+    if (spec->user && (spec->user[0] == '\0' || strlen(spec->user) > USER_LEN_MAX ||
+                       has_control(spec->user)))
+        return err_name(err, EINVAL, "invalid_field",
+                        "'user' must be a name, a uid or uid:gid, %d bytes at most",
+                        USER_LEN_MAX);
+    if (spec->workdir && (spec->workdir[0] != '/' || strlen(spec->workdir) > WORKDIR_LEN_MAX))
+        return err_name(err, EINVAL, "invalid_field",
+                        "'workdir' must be a path from '/', %d bytes at most", WORKDIR_LEN_MAX);
+    return 0;
+}
+
+int spec_check(const struct sandbox_spec *spec, struct err *err)
+{
+    int r = check_texts(spec, err);
+    if (r >= 0)
+        r = check_limits(spec, err);
+    if (r >= 0)
+        r = check_seconds("timeout_s", spec->timeout_ms, err);
+    if (r >= 0)
+        r = check_seconds("idle_timeout_s", spec->idle_timeout_ms, err);
+    if (r >= 0)
+        r = check_pairs(&spec->env, "env", true, err);
+    if (r >= 0)
+        r = check_pairs(&spec->metadata, "metadata", false, err);
+    return r;
+}
+
+/* ---- the form at rest ---- */
+
+static json_t *pairs_to_json(const struct pairs *p)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; o && i < p->n; i++)
+        if (json_object_set_new(o, p->names[i], json_string(p->values[i])) < 0) {
+            json_decref(o);
+            return NULL;
+        }
+    return o;
+}
+
+static size_t pairs_bytes(const struct pairs *p)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < p->n; i++)
+        total += strlen(p->names[i]) + strlen(p->values[i]);
+    return total;
+}
+
+char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
+{
+    static const struct pairs none;
+    const struct pairs *env = as_record ? &none : &spec->env, *metadata = &spec->metadata;
+    if (as_record && pairs_bytes(metadata) > RECORD_METADATA_MAX)
+        metadata = &none;
+    json_t *o = json_pack("{s:s?, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:o}",
+                          "image", spec->image, "user", spec->user, "workdir", spec->workdir,
+                          "cpu_millis", (json_int_t)spec->cpu_millis, "memory_bytes",
+                          (json_int_t)spec->memory_bytes, "disk_bytes",
+                          (json_int_t)spec->disk_bytes, "pids", (json_int_t)spec->pids, "nofile",
+                          (json_int_t)spec->nofile, "timeout_ms", (json_int_t)spec->timeout_ms,
+                          "idle_timeout_ms", (json_int_t)spec->idle_timeout_ms, "stop_on_timeout",
+                          spec->on_timeout == END_STOP, "stop_on_idle", spec->on_idle == END_STOP,
+                          "env", pairs_to_json(env), "metadata",
+                          pairs_to_json(metadata));
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    return text;
+}
+
+static int pairs_from_json(const json_t *o, struct pairs *ret_p)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)o, name, value)
+    {
+        const char *text = json_string_value(value);
+        int r = text ? pairs_add(ret_p, name, text) : -EPROTO;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int64_t number(const json_t *o, const char *name, int64_t otherwise)
+{
+    const json_t *v = json_object_get(o, name);
+    return json_is_integer(v) ? json_integer_value(v) : otherwise;
+}
+
+int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *err)
+{
+    json_error_t why;
+    json_t *o = json_loads(text, 0, &why);
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return err_set(err, EPROTO, "cannot read a recorded spec: %s", why.text);
+    }
+    struct sandbox_spec s;
+    sandbox_spec_init(&s);
+    s.cpu_millis = (uint32_t)number(o, "cpu_millis", s.cpu_millis);
+    s.memory_bytes = (uint64_t)number(o, "memory_bytes", (int64_t)s.memory_bytes);
+    s.disk_bytes = (uint64_t)number(o, "disk_bytes", (int64_t)s.disk_bytes);
+    s.pids = (uint32_t)number(o, "pids", s.pids);
+    s.nofile = (uint32_t)number(o, "nofile", s.nofile);
+    s.timeout_ms = number(o, "timeout_ms", 0);
+    s.idle_timeout_ms = number(o, "idle_timeout_ms", 0);
+    s.on_timeout = json_is_true(json_object_get(o, "stop_on_timeout")) ? END_STOP : END_DELETE;
+    s.on_idle = json_is_true(json_object_get(o, "stop_on_idle")) ? END_STOP : END_DELETE;
+    int r = copy_text(json_string_value(json_object_get(o, "image")), NULL, &s.image);
+    if (r >= 0)
+        r = copy_text(json_string_value(json_object_get(o, "user")), NULL, &s.user);
+    if (r >= 0)
+        r = copy_text(json_string_value(json_object_get(o, "workdir")), NULL, &s.workdir);
+    if (r >= 0)
+        r = pairs_from_json(json_object_get(o, "env"), &s.env);
+    if (r >= 0)
+        r = pairs_from_json(json_object_get(o, "metadata"), &s.metadata);
+    json_decref(o);
+    if (r < 0) {
+        sandbox_spec_done(&s);
+        return err_set(err, -r, "cannot read a recorded spec");
+    }
+    *ret_spec = s;
+    return 0;
+}

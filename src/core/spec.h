@@ -1,0 +1,22 @@
+/* spec - what a client asked a sandbox to be: defaults, bounds, and its form at rest.
+ *
+ * The bounds are those of docs/api.md. The form at rest is JSON without the name, which has a
+ * column of its own. Pure functions over memory. */
+#pragma once
+#include "core/sandbox.h"
+#include "wire/keeper.h"
+
+#define SPEC_IMAGE "base"
+#define SPEC_USER "root"
+
+int spec_copy(const struct sandbox_spec *from, struct sandbox_spec *ret_to); /* -ENOMEM */
+/* The same with the texts that were not given set to their defaults. */
+int spec_complete(const struct sandbox_spec *from, struct sandbox_spec *ret_to);
+/* -EINVAL, invalid_field: names the member and what it may be. */
+int spec_check(const struct sandbox_spec *spec, struct err *err);
+struct keeper_limits spec_limits(const struct sandbox_spec *spec);
+
+/* NULL: no memory. A record of one that is gone holds no environment (it may be secret) and no
+ * large metadata. */
+char *spec_to_json(const struct sandbox_spec *spec, bool as_record);
+int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *err);

@@ -1,0 +1,53 @@
+/* table - the sandboxes in memory, by id, by (owner, name) and in order of creation.
+ *
+ * A box is one sandbox. Whoever changes it for longer than a moment holds it (box_hold ..
+ * box_release); its state is then the holder's to change, under the table's lock, and the holder
+ * alone may read `s.spec`, `s.state` and `tree` without it. Requests that are merely inside
+ * (sandbox_enter) are counted, not held. Nothing here blocks but box_hold. */
+#pragma once
+#include "core/private.h"
+
+struct box {
+    struct sandbox s;
+    char tree[KEEPER_IMAGE_SIZE];
+    bool busy;          /* somebody holds it */
+    bool removed;       /* no longer in the table; freed by the last one that knows it */
+    unsigned waiting;   /* for `freed` */
+    unsigned inside;    /* requests at work in it */
+    unsigned life;      /* counts its starts: a death is of one of them */
+    bool queued;        /* a job about it is on its way (timers.c) */
+    int64_t retry_ms;   /* a failed end is tried again at this moment */
+    int64_t saved_active_ms; /* the last_active_ms that the database has */
+    int64_t idle_next_ms;    /* when to look whether it is idle */
+    int64_t quiet_ms;        /* its inside was last seen at work at this moment */
+    int64_t cpu_seen_ms;     /* 0: never looked */
+    uint64_t cpu_seen_us;
+    pthread_cond_t freed;
+    struct box *next_id, *next_name;
+};
+
+int table_init(struct table *t);
+void table_done(struct table *t); /* frees the boxes */
+
+/* Takes spec's contents. The box is busy, held by the caller, and not in the table yet. */
+struct box *box_new(const char *owner, struct sandbox_spec *spec, const char *tree);
+void box_free(struct box *b); /* only one that is not in the table */
+
+/* -EEXIST when another live sandbox of the owner has the name; -ENOMEM. */
+int box_add(struct core *core, struct box *b);
+void box_remove(struct core *core, struct box *b); /* held by the caller, and still after it */
+/* -EEXIST, as box_add. Swaps the spec for *spec; the caller then has the old one. */
+int box_swap_spec(struct core *core, struct box *b, struct sandbox_spec *spec);
+
+/* -ENOENT; -EBUSY when another operation still held it after wait_ms. */
+int box_hold(struct core *core, const char *owner, const char *who, int wait_ms,
+             struct box **ret_b);
+void box_release(struct core *core, struct box *b);
+
+/* With the table's lock held: */
+struct box *box_find(struct table *t, const char *owner, const char *who); /* owner NULL: any */
+/* The place in `sorted` of the first that comes after (created_ms, id). */
+size_t box_after(struct table *t, int64_t created_ms, const char *id);
+
+bool box_tree_used(struct core *core, const char *tree);
+int sandbox_copy(const struct sandbox *from, struct sandbox *ret_to); /* -ENOMEM */

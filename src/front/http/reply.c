@@ -1,0 +1,164 @@
+#include <errno.h>
+#include <microhttpd.h>
+#include <string.h>
+
+#include "front/http/request.h"
+
+#define STREAM_BLOCK 16384 /* what an HTTP/1.0 client is sent at once; others get chunks */
+#define STREAM_PENDING_MAX (1024u * 1024) /* a frame of output, every byte of it escaped */
+
+/* The API's error codes; docs/api.md has the same table. */
+static const struct {
+    const char *what;
+    unsigned status;
+} statuses[] = {
+    { "invalid_json", 400 },       { "invalid_field", 400 },
+    { "unknown_field", 400 },      { "missing_field", 400 },
+    { "invalid_query", 400 },      { "invalid_path", 400 },
+    { "invalid_request", 400 },    { "invalid_image", 400 },
+    { "program_not_found", 400 },  { "program_not_executable", 400 },
+    { "workdir_not_found", 400 },  { "user_not_found", 400 },
+    { "argument_too_large", 400 }, { "unauthorized", 401 },
+    { "not_found", 404 },          { "sandbox_not_found", 404 },
+    { "sandbox_gone", 404 },       { "process_not_found", 404 },
+    { "image_not_found", 404 },    { "key_not_found", 404 },
+    { "method_not_allowed", 405 }, { "name_taken", 409 },
+    { "sandbox_not_running", 409 }, { "sandbox_busy", 409 },
+    { "process_ended", 409 },      { "stdin_closed", 409 },
+    { "stdin_full", 409 },         { "not_a_terminal", 409 },
+    { "image_in_use", 409 },       { "body_too_large", 413 },
+    { "too_many_requests", 429 },  { "keeper_unavailable", 503 },
+    { "capacity", 503 },           { "no_space", 507 },
+};
+
+unsigned reply_status_of(const struct err *err)
+{
+    for (size_t i = 0; err->what && i < ARRAY_LEN(statuses); i++)
+        if (strcmp(statuses[i].what, err->what) == 0)
+            return statuses[i].status;
+    return 500;
+}
+
+static int queue(struct request *req, unsigned status, struct MHD_Response *res)
+{
+    if (!res)
+        return -ENOMEM;
+    (void)MHD_add_response_header(res, "X-Request-Id", req->id);
+    if (status == 401)
+        (void)MHD_add_response_header(res, "WWW-Authenticate", "Bearer");
+    if (status == 429 || status == 503)
+        (void)MHD_add_response_header(res, "Retry-After", "10");
+    if (status == 405)
+        (void)MHD_add_response_header(res, "Allow", req->allow);
+    enum MHD_Result ok = MHD_queue_response(req->con, status, res);
+    MHD_destroy_response(res); /* our reference; the connection has its own */
+    if (ok != MHD_YES)
+        return -EIO;
+    req->status = status;
+    return 0;
+}
+
+int reply_text(struct request *req, unsigned status, const char *type, struct buf *text)
+{
+    size_t n = text->len;
+    char *p = buf_steal(text);
+    struct MHD_Response *res = MHD_create_response_from_buffer(n, p, MHD_RESPMEM_MUST_FREE);
+    if (!res) {
+        free(p);
+        return -ENOMEM;
+    }
+    (void)MHD_add_response_header(res, "Content-Type", type);
+    return queue(req, status, res);
+}
+
+int reply_json(struct request *req, unsigned status, struct jout *j)
+{
+    int r = jout_done(j);
+    return r < 0 ? r : reply_text(req, status, "application/json", j->b);
+}
+
+int reply_empty(struct request *req)
+{
+    return queue(req, 204,
+                 MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT));
+}
+
+int reply_error(struct request *req, const struct err *err, reply_more_fn more, const void *arg)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(64 * 1024);
+    struct jout j = JOUT_INIT(&b);
+    unsigned status = reply_status_of(err);
+
+    jout_open(&j, NULL, '{');
+    jout_open(&j, "error", '{');
+    jout_str(&j, "code", status == 500 ? "internal" : err->what);
+    if (err->msg[0])
+        jout_str(&j, "message", err->msg);
+    else
+        jout_str(&j, "message", "something went wrong inside the daemon; its log has more");
+    jout_str(&j, "request_id", req->id);
+    if (more)
+        more(&j, arg);
+    jout_close(&j, '}');
+    jout_close(&j, '}');
+    return reply_json(req, status, &j);
+}
+
+struct stream {
+    const struct reply_source *source;
+    void *arg;
+    struct buf pending;
+    size_t at;
+    bool ended;
+};
+
+static ssize_t stream_read(void *cls, uint64_t pos, char *out, size_t max)
+{
+    struct stream *s = cls;
+    if (s->at == s->pending.len) {
+        buf_clear(&s->pending);
+        s->at = 0;
+        while (!s->ended && s->pending.len == 0) {
+            int r = s->source->next(s->arg, &s->pending);
+            if (r < 0)
+                return MHD_CONTENT_READER_END_WITH_ERROR;
+            s->ended = r == 0;
+        }
+        if (s->pending.len == 0)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    size_t n = s->pending.len - s->at < max ? s->pending.len - s->at : max;
+    memcpy(out, s->pending.data + s->at, n);
+    s->at += n;
+    return (ssize_t)n;
+}
+
+static void stream_free(void *cls)
+{
+    struct stream *s = cls;
+    s->source->free(s->arg);
+    buf_done(&s->pending);
+    free(s);
+}
+
+int reply_stream(struct request *req, const char *type, const struct reply_source *source,
+                 void *arg)
+{
+    struct stream *s = calloc(1, sizeof(*s));
+    if (!s) {
+        source->free(arg);
+        return -ENOMEM;
+    }
+    *s = (struct stream){ source, arg, BUF_INIT(STREAM_PENDING_MAX), 0, false };
+    struct MHD_Response *res = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                                 stream_read, s, stream_free);
+    if (!res) {
+        stream_free(s);
+        return -ENOMEM;
+    }
+    (void)MHD_add_response_header(res, "Content-Type", type);
+    (void)MHD_add_response_header(res, "Cache-Control", "no-store");
+    int r = queue(req, 200, res);
+    req->streaming = r >= 0;
+    return r;
+}

@@ -1,0 +1,95 @@
+/* request - one HTTP request and its one answer.
+ *
+ * Handlers get a request whose path, key and body were checked, and answer with a reply_ call or
+ * return a failure, which becomes the JSON error of the API. The HTTP library stays behind
+ * this header. A handler may block: each connection has a thread of its own. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "core/core.h"
+#include "front/http/metrics.h"
+#include "front/http/route.h"
+#include "front/http/uri.h"
+
+#define REQUEST_ID_MAX 32
+#define REQUEST_JSON_MAX (8u * 1024 * 1024)
+#define REQUEST_RAW_MAX (16u * 1024 * 1024)
+#define REPLY_MAX (64u * 1024 * 1024) /* two escaped outputs of the default limit, and a list */
+
+struct MHD_Connection;
+struct server;
+
+struct request {
+    struct core *core;
+    struct metrics *metrics;
+    const char *method;
+    struct uri uri;
+    const struct route *route;
+    const char *args[ROUTE_ARGS_MAX]; /* what the braces of the route took */
+    char owner[OWNER_MAX];
+    char id[REQUEST_ID_MAX];
+    struct buf body;
+    void *sink; /* the sink's own, BODY_STREAM */
+    int fd;     /* the connection: to notice that the client went away */
+
+    /* the server's own */
+    struct server *server;
+    struct MHD_Connection *con;
+    unsigned status; /* 0: not answered yet */
+    bool begun, refused, authorized, streaming, sink_open;
+    uint64_t drained_bytes;
+    int64_t began_us;
+    struct err err;
+    char allow[ROUTE_ALLOW_MAX];
+};
+
+const char *request_header(const struct request *req, const char *name); /* NULL: not there */
+bool request_accepts(const struct request *req, const char *type);
+
+/* ---- query parameters: strict, each failure is invalid_query ---- */
+
+/* Refuse what is not in the NULL-terminated list; an entry "x.*" lets every "x.…" pass. */
+int request_params_known(const struct request *req, const char *const *names, struct err *err);
+/* 1 and the number, 0 when it is not there. */
+int request_param_u64(const struct request *req, const char *name, uint64_t min, uint64_t max,
+                      uint64_t *ret_v, struct err *err);
+int request_param_bool(const struct request *req, const char *name, bool *ret_v, struct err *err);
+
+/* ---- the body ---- */
+
+int request_json(const struct request *req, json_t **ret_object, struct err *err);
+static inline void cleanup_json(json_t **v)
+{
+    json_decref(*v);
+}
+#define _cleanup_json_ _cleanup_(cleanup_json)
+
+/* ---- the answer: exactly one of these, 0 or -errno ---- */
+
+/* Takes what j's buffer holds. */
+int reply_json(struct request *req, unsigned status, struct jout *j);
+int reply_text(struct request *req, unsigned status, const char *type, struct buf *text);
+int reply_empty(struct request *req); /* 204 */
+
+/* More members for the error object, or NULL. */
+typedef void (*reply_more_fn)(struct jout *j, const void *arg);
+int reply_error(struct request *req, const struct err *err, reply_more_fn more, const void *arg);
+
+/* A body that is made while it is sent. `next` appends to out and returns 1, 0 at the end,
+ * below zero to cut the connection; it may block. `free` is called once, whatever happens,
+ * also when reply_stream fails. */
+struct reply_source {
+    int (*next)(void *arg, struct buf *out);
+    void (*free)(void *arg);
+};
+int reply_stream(struct request *req, const char *type, const struct reply_source *source,
+                 void *arg);
+
+/* The status that a failure's name has; 500 for one that has none. */
+unsigned reply_status_of(const struct err *err);

@@ -1,0 +1,45 @@
+/* route - which handler a method and a path lead to.
+ *
+ * The table is the API: method, pattern, what the caller must be, what the body is. A pattern
+ * part in braces takes any one segment that is not empty. A path that is there under other
+ * methods only is told apart from one that is not there at all; HEAD goes where GET goes. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "front/http/uri.h"
+
+struct request;
+
+#define ROUTE_ARGS_MAX 4
+#define ROUTE_ALLOW_MAX 64
+
+enum route_auth { AUTH_NONE, AUTH_KEY };
+enum route_body { BODY_NONE, BODY_JSON, BODY_RAW, BODY_STREAM };
+
+/* Where a body goes that is too large to be kept: begin before the first byte, then write; the
+ * handler runs after the last one, and `end` always, whatever happened. */
+struct route_sink {
+    int (*begin)(struct request *req, struct err *err);
+    int (*write)(struct request *req, const char *p, size_t n, struct err *err);
+    void (*end)(struct request *req);
+};
+
+struct route {
+    const char *method;
+    const char *pattern;
+    enum route_auth auth;
+    enum route_body body;
+    /* 0 when it replied; else the failure becomes the reply. -ECANCELED: the client is gone. */
+    int (*handle)(struct request *req, struct err *err);
+    const struct route_sink *sink; /* BODY_STREAM */
+};
+
+enum route_found { ROUTE_FOUND, ROUTE_OTHER_METHOD, ROUTE_UNKNOWN };
+
+/* On ROUTE_FOUND fills *ret_route and args (borrowed from uri); on ROUTE_OTHER_METHOD fills
+ * `allow` as the header wants it. */
+enum route_found route_find(const struct route *routes, size_t n, const char *method,
+                            const struct uri *uri, const struct route **ret_route,
+                            const char *args[ROUTE_ARGS_MAX], char allow[ROUTE_ALLOW_MAX]);

@@ -1,0 +1,394 @@
+#include "front/http/server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "core/key.h"
+#include "front/http/auth.h"
+#include "front/http/metrics.h"
+#include "front/http/request.h"
+
+#define LOG_MODULE "http"
+
+#define CONNECTIONS_MAX 4096
+#define CONNECTION_BYTES (64 * 1024) /* a request head, and the pieces of a body or an answer */
+#define IDLE_TIMEOUT_S 60            /* between two bytes of a request, and between requests */
+#define BODY_TIMEOUT_MS 300000       /* for a whole body that is not an upload */
+#define IGNORED_BODY_MAX (64 * 1024) /* where no body is wanted */
+#define DRAIN_STRANGER_MAX (1024 * 1024) /* read on after refusing someone without a key */
+
+/* Sanitizers need several times the stack. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STACK_BYTES (2 * 1024 * 1024)
+#else
+#define STACK_BYTES (256 * 1024)
+#endif
+
+struct endpoint {
+    struct server *server;
+    struct MHD_Daemon *daemon;
+    bool admin;
+};
+
+struct server {
+    struct server_config config;
+    struct endpoint endpoints[2];
+    struct metrics metrics;
+    struct auth *auth;
+    char boot[7]; /* request ids: which life of the daemon, and a count */
+    _Atomic uint64_t count;
+    _Atomic int working; /* requests in a handler, streams not counted */
+};
+
+/* ---- the beginning: the request line is there ---- */
+
+static void *on_target(void *cls, const char *target, struct MHD_Connection *con)
+{
+    struct endpoint *ep = cls;
+    struct server *s = ep->server;
+    struct request *req = calloc(1, sizeof(*req));
+    if (!req)
+        return NULL;
+    uint64_t n = atomic_fetch_add_explicit(&s->count, 1, memory_order_relaxed);
+    int len = snprintf(req->id, sizeof(req->id), "r%s%llx", s->boot, (unsigned long long)n);
+    (void)len;
+    req->server = s;
+    req->core = s->config.core;
+    req->metrics = &s->metrics;
+    req->con = con;
+    req->fd = -1;
+    req->began_us = clock_mono_us();
+    req->refused = uri_parse(target, strlen(target), &req->uri, &req->err) < 0;
+    atomic_fetch_add_explicit(&s->metrics.in_flight, 1, memory_order_relaxed);
+    return req;
+}
+
+/* ---- the head is there ---- */
+
+struct head {
+    unsigned lengths, codings, hosts, keys;
+};
+
+static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    struct head *h = cls;
+    h->lengths += strcasecmp(name, "Content-Length") == 0;
+    h->codings += strcasecmp(name, "Transfer-Encoding") == 0;
+    h->hosts += strcasecmp(name, "Host") == 0;
+    h->keys += strcasecmp(name, "Authorization") == 0;
+    return MHD_YES;
+}
+
+/* A head that two readers could understand differently is the start of request smuggling. */
+static int check_head(struct request *req, struct err *err)
+{
+    struct head h = { 0 };
+    (void)MHD_get_connection_values(req->con, MHD_HEADER_KIND, count_header, &h);
+    if (h.lengths > 1 || h.codings > 1 || h.hosts > 1 || h.keys > 1 || (h.lengths && h.codings))
+        return err_name(err, EINVAL, "invalid_request",
+                        "a header that may be there once is there twice, or contradicts another");
+    return 0;
+}
+
+static int check_key(struct endpoint *ep, struct request *req, struct err *err)
+{
+    const char *key = auth_key_text(request_header(req, "Authorization"),
+                                    request_header(req, "X-API-Key"));
+    if (key && key_check(req->core, key, req->owner) >= 0)
+        return 0;
+    if (ep->admin && !key && auth_peer_trusted(req->fd)) {
+        memcpy(req->owner, OWNER_DEFAULT, sizeof(OWNER_DEFAULT));
+        return 0;
+    }
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(req->con, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (key && auth_failed(ep->server->auth, info && !ep->admin ? info->client_addr : NULL,
+                           clock_mono_ms()))
+        return err_name(err, EAGAIN, "too_many_requests",
+                        "too many wrong keys from this address; try again in %d s", AUTH_WINDOW_S);
+    return err_name(err, EACCES, "unauthorized",
+                    key ? "this key is not known or was revoked"
+                        : "a key is needed: 'Authorization: Bearer KEY'");
+}
+
+static size_t body_max(const struct route *route)
+{
+    switch (route->body) {
+    case BODY_NONE:
+        return IGNORED_BODY_MAX;
+    case BODY_JSON:
+        return REQUEST_JSON_MAX;
+    case BODY_RAW:
+        return REQUEST_RAW_MAX;
+    case BODY_STREAM:
+        return SIZE_MAX;
+    }
+    return 0;
+}
+
+static int too_large(struct request *req, struct err *err)
+{
+    return err_name(err, EFBIG, "body_too_large", "the body is over %zu bytes",
+                    body_max(req->route));
+}
+
+static uint64_t announced_length(const struct request *req)
+{
+    const char *text = request_header(req, "Content-Length");
+    return text ? strtoull(text, NULL, 10) : 0; /* its shape was checked by the library */
+}
+
+static int find_route(struct request *req, const char *method, struct err *err)
+{
+    const struct server_config *c = &req->server->config;
+    switch (route_find(c->routes, c->nroutes, method, &req->uri, &req->route, req->args,
+                       req->allow)) {
+    case ROUTE_FOUND:
+        return 0;
+    case ROUTE_OTHER_METHOD:
+        return err_name(err, EPERM, "method_not_allowed", "only %s here", req->allow);
+    case ROUTE_UNKNOWN:
+        break;
+    }
+    return err_name(err, ENOENT, "not_found", "there is nothing at this path");
+}
+
+static int begin(struct endpoint *ep, struct request *req, const char *method, struct err *err)
+{
+    int r = check_head(req, err);
+    if (r < 0)
+        return r;
+    r = find_route(req, method, err);
+    if (r < 0)
+        return r;
+    if (req->route->auth == AUTH_KEY) {
+        r = check_key(ep, req, err);
+        if (r < 0)
+            return r;
+        req->authorized = true;
+    }
+    req->body.max = body_max(req->route);
+    if (announced_length(req) > req->body.max)
+        return too_large(req, err);
+    if (req->route->body == BODY_STREAM) {
+        r = req->route->sink->begin(req, err);
+        req->sink_open = r >= 0;
+    }
+    return r;
+}
+
+/* ---- the body is coming ---- */
+
+static enum MHD_Result take_body(struct request *req, const char *p, size_t n)
+{
+    bool upload = req->route && req->route->body == BODY_STREAM;
+    if (!upload && clock_mono_us() - req->began_us > BODY_TIMEOUT_MS * INT64_C(1000))
+        return MHD_NO;
+    int r = 0;
+    if (req->refused) {
+        /* Reading on lets the client get to our answer instead of a reset connection. */
+        req->drained_bytes += n;
+        return req->authorized || req->drained_bytes <= DRAIN_STRANGER_MAX ? MHD_YES : MHD_NO;
+    }
+    if (upload)
+        r = req->route->sink->write(req, p, n, &req->err);
+    else
+        r = buf_append(&req->body, p, n);
+    if (r == -EMSGSIZE && !upload)
+        (void)too_large(req, &req->err);
+    else if (r < 0 && !upload)
+        (void)err_set(&req->err, -r, "cannot keep the body");
+    if (r < 0) {
+        req->refused = true;
+        buf_done(&req->body);
+    }
+    return MHD_YES;
+}
+
+/* ---- all of it is there ---- */
+
+static enum MHD_Result answer(struct request *req)
+{
+    int r = 0;
+    if (!req->refused) {
+        /* A handler may wait for longer than an idle connection may. */
+        (void)MHD_set_connection_option(req->con, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+        atomic_fetch_add(&req->server->working, 1);
+        r = req->route->handle(req, &req->err);
+        atomic_fetch_sub(&req->server->working, 1);
+        if (r == -ECANCELED)
+            return MHD_NO;
+        if (!req->streaming)
+            (void)MHD_set_connection_option(req->con, MHD_CONNECTION_OPTION_TIMEOUT,
+                                            (unsigned)IDLE_TIMEOUT_S);
+    }
+    if (req->status == 0) {
+        if (req->err.code == 0)
+            (void)err_set(&req->err, r < 0 ? -r : EIO, "cannot make the answer");
+        if (reply_error(req, &req->err, NULL, NULL) < 0)
+            return MHD_NO;
+    }
+    return MHD_YES;
+}
+
+static bool refuse_at_once(const struct request *req)
+{
+    return request_header(req, "Expect") ||
+           (!req->authorized && announced_length(req) > DRAIN_STRANGER_MAX);
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *con, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_n, void **req_cls)
+{
+    struct endpoint *ep = cls;
+    struct request *req = *req_cls;
+    if (!req)
+        return MHD_NO; /* no memory for it */
+    if (!req->begun) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(con, MHD_CONNECTION_INFO_CONNECTION_FD);
+        req->begun = true;
+        req->method = method;
+        req->fd = info ? info->connect_fd : -1;
+        if (!req->refused)
+            req->refused = begin(ep, req, method, &req->err) < 0;
+        return req->refused && refuse_at_once(req) ? answer(req) : MHD_YES;
+    }
+    if (*upload_n > 0) {
+        enum MHD_Result r = take_body(req, upload, *upload_n);
+        *upload_n = 0;
+        return r;
+    }
+    return answer(req);
+}
+
+static void log_request(const struct request *req)
+{
+    char path[128];
+    long long took = (long long)(clock_mono_us() - req->began_us);
+    const char *method = req->method ? req->method : "?";
+    const char *pattern = req->route ? req->route->pattern : "?";
+    if (req->status >= 500)
+        log_warn("request failed req=%s method=%s path=%s status=%u took_us=%lld err=%s", req->id,
+                 method, pattern, req->status, took, log_quote(path, sizeof(path), req->err.msg));
+    else
+        log_debug("request req=%s method=%s path=%s status=%u took_us=%lld", req->id, method,
+                  pattern, req->status, took);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *con, void **req_cls,
+                         enum MHD_RequestTerminationCode how)
+{
+    struct request *req = *req_cls;
+    if (!req)
+        return;
+    *req_cls = NULL;
+    if (req->streaming)
+        (void)MHD_set_connection_option(con, MHD_CONNECTION_OPTION_TIMEOUT,
+                                        (unsigned)IDLE_TIMEOUT_S);
+    if (req->sink_open)
+        req->route->sink->end(req);
+    metrics_request(&req->server->metrics, req->status);
+    atomic_fetch_sub_explicit(&req->server->metrics.in_flight, 1, memory_order_relaxed);
+    log_request(req);
+    uri_done(&req->uri);
+    buf_done(&req->body);
+    free(req);
+}
+
+/* Parts are decoded by uri.c, from the request line as it was. */
+static size_t keep_escapes(void *cls, struct MHD_Connection *con, char *s)
+{
+    return strlen(s);
+}
+
+/* ---- life ---- */
+
+static int listen_on(struct endpoint *ep, int fd, struct err *err)
+{
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
+                     MHD_USE_POLL | MHD_USE_ITC;
+    ep->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, ep, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, ep, MHD_OPTION_NOTIFY_COMPLETED, on_completed, ep,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, ep, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
+        (size_t)STACK_BYTES, MHD_OPTION_END);
+    if (!ep->daemon)
+        return err_set(err, errno ? errno : EIO, "cannot start the HTTP server");
+    return 0;
+}
+
+int server_new(const struct server_config *config, struct server **ret_server, struct err *err)
+{
+    _cleanup_fd_ int tcp_fd = config->tcp_fd;
+    _cleanup_fd_ int admin_fd = config->admin_fd;
+    _cleanup_(server_freep) struct server *s = calloc(1, sizeof(*s));
+    unsigned char boot[3];
+
+    if (!s)
+        return err_set(err, ENOMEM, "cannot allocate the HTTP server");
+    s->config = *config;
+    s->endpoints[0] = (struct endpoint){ .server = s };
+    s->endpoints[1] = (struct endpoint){ .server = s, .admin = true };
+    int r = random_bytes(boot, sizeof(boot));
+    if (r < 0)
+        return err_set(err, -r, "cannot get random bytes");
+    hex_encode(boot, sizeof(boot), s->boot);
+    r = auth_new(&s->auth, err);
+    if (r < 0)
+        return r;
+    json_object_seed(0); /* once, before threads: hashes must not be guessable */
+    if (tcp_fd >= 0) {
+        r = listen_on(&s->endpoints[0], tcp_fd, err);
+        if (r < 0)
+            return r;
+        (void)take_fd(tcp_fd);
+    }
+    if (admin_fd >= 0) {
+        r = listen_on(&s->endpoints[1], admin_fd, err);
+        if (r < 0)
+            return r;
+        (void)take_fd(admin_fd);
+    }
+    *ret_server = take_ptr(s);
+    return 0;
+}
+
+void server_stop(struct server *server, int timeout_ms)
+{
+    int64_t deadline = clock_mono_ms() + timeout_ms;
+
+    for (size_t i = 0; i < ARRAY_LEN(server->endpoints); i++)
+        if (server->endpoints[i].daemon) {
+            MHD_socket fd = MHD_quiesce_daemon(server->endpoints[i].daemon);
+            if (fd != MHD_INVALID_SOCKET)
+                (void)close(fd);
+        }
+    while (atomic_load(&server->working) > 0 && clock_mono_ms() < deadline)
+        (void)poll(NULL, 0, 10);
+    for (size_t i = 0; i < ARRAY_LEN(server->endpoints); i++) {
+        if (server->endpoints[i].daemon)
+            MHD_stop_daemon(server->endpoints[i].daemon);
+        server->endpoints[i].daemon = NULL;
+    }
+}
+
+void server_free(struct server *server)
+{
+    if (!server)
+        return;
+    server_stop(server, 0);
+    auth_free(server->auth);
+    free(server);
+}

@@ -1,0 +1,27 @@
+/* server - the listening sockets, and the way from a connection to a handler and back.
+ *
+ * libmicrohttpd with a thread per connection: a request is straight-line code that may block.
+ * Everything a peer controls is bounded here: connections, header bytes, body bytes, idle time.
+ * The routes decide the rest. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "core/core.h"
+#include "front/http/route.h"
+
+struct server;
+
+struct server_config {
+    struct core *core;           /* keeps */
+    const struct route *routes;  /* keeps */
+    size_t nroutes;
+    int tcp_fd, admin_fd;        /* listening; taken. -1: none */
+};
+
+int server_new(const struct server_config *config, struct server **ret_server, struct err *err);
+/* Stop accepting, let requests at work end for up to timeout_ms, then cut what is left. */
+void server_stop(struct server *server, int timeout_ms);
+void server_free(struct server *server);
+DEFINE_FREEP(struct server *, server_free)

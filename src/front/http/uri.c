@@ -1,0 +1,126 @@
+#include "front/http/uri.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* Decode p[0..n) in place and terminate it; the place after p[n - 1] is ours too. */
+static int decode(char *p, size_t n, bool plus_is_space)
+{
+    size_t o = 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = p[i];
+        if (c == '%') {
+            int hi = n - i > 2 ? hex(p[i + 1]) : -1, lo = n - i > 2 ? hex(p[i + 2]) : -1;
+            if (hi < 0 || lo < 0)
+                return -EINVAL;
+            c = (char)(hi << 4 | lo);
+            i += 2;
+            if (c == '\0')
+                return -EINVAL;
+        } else if (c == '+' && plus_is_space) {
+            c = ' ';
+        }
+        p[o++] = c;
+    }
+    p[o] = '\0';
+    return utf8_valid(p, o) ? 0 : -EILSEQ;
+}
+
+static int parse_path(struct uri *u, char *path, char *end, struct err *err)
+{
+    char *at = path + 1; /* past the first '/' */
+    while (at <= end) {
+        char *slash = memchr(at, '/', (size_t)(end - at));
+        char *stop = slash ? slash : end;
+        if (u->nsegments == URI_SEGMENTS_MAX)
+            return err_name(err, ENAMETOOLONG, "invalid_path", "the path has too many parts");
+        if (decode(at, (size_t)(stop - at), false) < 0)
+            return err_name(err, EINVAL, "invalid_path",
+                            "the path has a bad %%-escape, a NUL or text that is not UTF-8");
+        u->segments[u->nsegments++] = at;
+        at = stop + 1;
+    }
+    return 0;
+}
+
+static int parse_query(struct uri *u, char *at, char *end, struct err *err)
+{
+    while (at < end) {
+        char *amp = memchr(at, '&', (size_t)(end - at));
+        char *stop = amp ? amp : end;
+        char *equals = memchr(at, '=', (size_t)(stop - at));
+        char *value = equals ? equals + 1 : stop;
+        size_t value_len = (size_t)(stop - value);
+        if (stop > at) {
+            if (u->nparams == URI_PARAMS_MAX)
+                return err_name(err, E2BIG, "invalid_query", "the query has too many parameters");
+            /* The value first: terminating the name may overwrite the '='. */
+            if (decode(value, value_len, true) < 0 ||
+                (equals && decode(at, (size_t)(equals - at), true) < 0) ||
+                (!equals && decode(at, (size_t)(stop - at), true) < 0))
+                return err_name(err, EINVAL, "invalid_query",
+                                "the query has a bad %%-escape, a NUL or text that is not UTF-8");
+            u->params[u->nparams++] = (struct uri_param){ at, equals ? value : "" };
+        }
+        at = stop + 1;
+    }
+    return 0;
+}
+
+int uri_parse(const char *target, size_t n, struct uri *ret_uri, struct err *err)
+{
+    if (n > URI_MAX)
+        return err_name(err, ENAMETOOLONG, "invalid_path", "the request target is over %d bytes",
+                        URI_MAX);
+    if (n == 0 || target[0] != '/')
+        return err_name(err, EINVAL, "invalid_path", "the request target must begin with '/'");
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)target[i] <= ' ' || target[i] == 0x7f || target[i] == '#')
+            return err_name(err, EINVAL, "invalid_path",
+                            "the request target holds a character that must be %%-escaped");
+
+    struct uri u = { .text = malloc(n + 1) };
+    if (!u.text)
+        return err_set(err, ENOMEM, "cannot allocate a request target");
+    memcpy(u.text, target, n);
+    u.text[n] = '\0';
+    char *end = u.text + n, *mark = memchr(u.text, '?', n);
+    int r = parse_path(&u, u.text, mark ? mark : end, err);
+    if (r >= 0 && mark)
+        r = parse_query(&u, mark + 1, end, err);
+    if (r < 0) {
+        free(u.text);
+        return r;
+    }
+    *ret_uri = u;
+    return 0;
+}
+
+void uri_done(struct uri *uri)
+{
+    free(uri->text);
+    uri->text = NULL;
+    uri->nsegments = uri->nparams = 0;
+}
+
+const char *uri_param(const struct uri *uri, const char *name)
+{
+    for (size_t i = 0; i < uri->nparams; i++)
+        if (strcmp(uri->params[i].name, name) == 0)
+            return uri->params[i].value;
+    return NULL;
+}

@@ -1,0 +1,96 @@
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <sys/un.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "core/keeper.h"
+#include "front/native/native.h"
+#include "wire/keeper.h"
+
+/* Only whether somebody listens: a busy keeper is a healthy one. */
+static bool keeper_listens(const struct core *core)
+{
+    struct sockaddr_un sa = { .sun_family = AF_UNIX };
+    int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/keeper.sock", core_run_dir(core));
+    if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
+        return false;
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return fd >= 0 && (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN);
+}
+
+int native_health(struct request *req, struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+    struct jout j = JOUT_INIT(&b);
+    struct core_counts counts;
+    bool keeper = keeper_listens(req->core);
+
+    core_counts(req->core, &counts);
+    jout_open(&j, NULL, '{');
+    jout_str(&j, "status", keeper ? "ok" : "degraded");
+    jout_str(&j, "version", WARREN_VERSION);
+    jout_bool(&j, "keeper", keeper);
+    jout_uint(&j, "sandboxes", (uint64_t)counts.running + counts.stopped);
+    jout_close(&j, '}');
+    return reply_json(req, keeper ? 200 : 503, &j);
+}
+
+static const struct {
+    uint32_t flag;
+    const char *name;
+} offers[] = {
+    { KEEPER_HAS_CGROUP2, "cgroup2" },
+    { KEEPER_HAS_CGROUP1, "cgroup1" },
+    { KEEPER_HAS_MEMORY, "memory_limit" },
+    { KEEPER_HAS_CPU, "cpu_limit" },
+    { KEEPER_HAS_PIDS, "pids_limit" },
+    { KEEPER_HAS_QUOTA, "disk_limit" },
+    { KEEPER_HAS_SIMPLE_QUOTA, "simple_quota" },
+    { KEEPER_HAS_FREEZER, "freezer" },
+    { KEEPER_HAS_KILL, "cgroup_kill" },
+    { KEEPER_HAS_IDMAP, "idmapped_mounts" },
+    { KEEPER_HAS_POOL_IMAGE, "pool_image" },
+};
+
+int native_host(struct request *req, struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
+    struct jout j = JOUT_INIT(&b);
+    struct keeper_request ask = { .version = KEEPER_VERSION, .op = KEEPER_PROBE };
+    struct keeper_reply probe = { 0 };
+    struct utsname kernel;
+    struct sysinfo mem;
+
+    int r = keeper_ask(req->core, &ask, &probe, err);
+    if (r < 0)
+        return r;
+    if (uname(&kernel) < 0 || sysinfo(&mem) < 0)
+        return err_set(err, errno, "cannot ask the kernel about this host");
+    jout_open(&j, NULL, '{');
+    jout_str(&j, "version", WARREN_VERSION);
+    jout_str(&j, "kernel", kernel.release);
+    jout_str(&j, "machine", kernel.machine);
+    jout_int(&j, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
+    jout_uint(&j, "memory_bytes", (uint64_t)mem.totalram * mem.mem_unit);
+    jout_uint(&j, "memory_free_bytes", (uint64_t)mem.freeram * mem.mem_unit);
+    jout_uint(&j, "pool_total_bytes", probe.pool_total_bytes);
+    jout_uint(&j, "pool_free_bytes", probe.pool_free_bytes);
+    jout_open(&j, "features", '{');
+    for (size_t i = 0; i < ARRAY_LEN(offers); i++)
+        jout_bool(&j, offers[i].name, probe.probe & offers[i].flag);
+    jout_close(&j, '}');
+    jout_close(&j, '}');
+    return reply_json(req, 200, &j);
+}
+
+int native_metrics(struct request *req, struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(256 * 1024);
+    int r = metrics_text(req->metrics, req->core, &b);
+    if (r < 0)
+        return err_set(err, -r, "cannot write the metrics");
+    return reply_text(req, 200, "text/plain; version=0.0.4; charset=utf-8", &b);
+}

@@ -1,0 +1,78 @@
+#include <errno.h>
+
+#include "core/key.h"
+#include "front/http/fields.h"
+#include "front/native/native.h"
+
+struct ask {
+    char *name;
+};
+
+static const struct field fields[] = {
+    FIELD(struct ask, name, "name", as_text, .max = NAME_MAX_LEN),
+};
+
+static void put_key(struct jout *j, const struct key *k, const char *text)
+{
+    jout_open(j, NULL, '{');
+    jout_str(j, "id", k->id);
+    jout_str(j, "name", k->name);
+    if (text)
+        jout_str(j, "key", text);
+    jout_time(j, "created_at", k->created_ms);
+    jout_time(j, "last_used_at", k->last_used_ms);
+    jout_close(j, '}');
+}
+
+int native_key_create(struct request *req, struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+    _cleanup_json_ json_t *object = NULL;
+    struct jout j = JOUT_INIT(&b);
+    struct ask ask = { 0 };
+    struct key key;
+    char text[KEY_TEXT_MAX];
+    uint32_t seen;
+
+    int r = request_json(req, &object, err);
+    if (r >= 0)
+        r = fields_decode(object, fields, ARRAY_LEN(fields), &ask, &seen, err);
+    if (r >= 0 && !ask.name)
+        r = err_name(err, EINVAL, "missing_field", "'name' is needed: what the key is for");
+    if (r >= 0 && !name_valid(ask.name))
+        r = err_name(err, EINVAL, "invalid_field",
+                     "'name' must be letters, digits, '.', '_' and '-', the first a letter or digit");
+    if (r >= 0)
+        r = key_create(req->core, req->owner, ask.name, &key, text, err);
+    free(ask.name);
+    if (r < 0)
+        return r;
+    put_key(&j, &key, text);
+    explicit_bzero(text, sizeof(text));
+    return reply_json(req, 201, &j);
+}
+
+int native_key_list(struct request *req, struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
+    _cleanup_free_ struct key *keys = NULL;
+    struct jout j = JOUT_INIT(&b);
+    size_t n = 0;
+
+    int r = key_list(req->core, req->owner, &keys, &n, err);
+    if (r < 0)
+        return r;
+    jout_open(&j, NULL, '{');
+    jout_open(&j, "keys", '[');
+    for (size_t i = 0; i < n; i++)
+        put_key(&j, &keys[i], NULL);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+    return reply_json(req, 200, &j);
+}
+
+int native_key_delete(struct request *req, struct err *err)
+{
+    int r = key_revoke(req->core, req->owner, req->args[0], err);
+    return r < 0 ? r : reply_empty(req);
+}

@@ -1,0 +1,78 @@
+/* native - Warren's own API under /v1, as docs/api.md tells it.
+ *
+ * Each file is one noun's requests: JSON in, a core call, JSON out. native_routes is the whole
+ * surface in one table. */
+#pragma once
+#include <stddef.h>
+
+#include "core/process.h"
+#include "core/sandbox.h"
+#include "front/http/request.h"
+#include "front/http/route.h"
+
+extern const struct route native_routes[];
+extern const size_t native_routes_count;
+
+int native_sandbox_create(struct request *req, struct err *err);
+int native_sandbox_list(struct request *req, struct err *err);
+int native_sandbox_get(struct request *req, struct err *err);
+int native_sandbox_update(struct request *req, struct err *err);
+int native_sandbox_delete(struct request *req, struct err *err);
+int native_sandbox_stop(struct request *req, struct err *err);
+int native_sandbox_start(struct request *req, struct err *err);
+int native_sandbox_usage(struct request *req, struct err *err);
+
+int native_exec(struct request *req, struct err *err);
+int native_process_start(struct request *req, struct err *err);
+int native_process_list(struct request *req, struct err *err);
+int native_process_get(struct request *req, struct err *err);
+int native_process_output(struct request *req, struct err *err);
+int native_process_wait(struct request *req, struct err *err);
+int native_process_stdin(struct request *req, struct err *err);
+int native_process_signal(struct request *req, struct err *err);
+int native_process_resize(struct request *req, struct err *err);
+int native_process_kill(struct request *req, struct err *err);
+
+int native_image_list(struct request *req, struct err *err);
+int native_image_put(struct request *req, struct err *err);
+int native_image_delete(struct request *req, struct err *err);
+extern const struct route_sink native_image_sink;
+
+int native_event_list(struct request *req, struct err *err);
+int native_key_create(struct request *req, struct err *err);
+int native_key_list(struct request *req, struct err *err);
+int native_key_delete(struct request *req, struct err *err);
+
+int native_health(struct request *req, struct err *err);
+int native_host(struct request *req, struct err *err);
+int native_metrics(struct request *req, struct err *err);
+
+/* ---- shared by the files of this folder ---- */
+
+/* A failure about sandbox `who`: one that is gone gets its cause and end, as the API has it. */
+int native_sandbox_error(struct request *req, const char *who, int r, struct err *err);
+
+/* The sandbox of the path, entered; native_leave when done. Replies by itself on failure. */
+struct native_visit {
+    struct core *core;
+    struct sandbox s;
+};
+int native_enter(struct request *req, struct native_visit *ret_visit, struct err *err);
+void native_leave(struct native_visit *visit); /* fine for one that was not entered */
+
+/* What exec and start take. */
+struct native_command {
+    struct process_spec spec;
+    char *stdin_text;
+    uint64_t output_limit;
+};
+int native_command_read(struct request *req, bool wait, struct native_command *ret_cmd,
+                        struct err *err);
+void native_command_done(struct native_command *cmd);
+
+void native_put_process(struct jout *j, const char *key, const struct process *p);
+/* Answer with the process's events as lines. Takes the visit, the stream and the text to feed
+ * (NULL: none), also on failure. `until`: stop at this output offset without waiting for more;
+ * UINT64_MAX: follow to the end. */
+int native_stream(struct request *req, struct native_visit *visit, struct process_stream *stream,
+                  const struct process *p, char *stdin_text, uint64_t until, struct err *err);

@@ -1,0 +1,70 @@
+/* keeper - the privileged half's world, shared by its few files.
+ *
+ * cells.c: the life of cells; images.c: imports; server.c: the socket and the table of
+ * operations. A request comes in as a struct conn; an operation either answers at once or keeps
+ * the conn until its cell has got where it should, and answers then. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cell/ns.h"
+#include "keeper/loop.h"
+#include "keeper/sweeper.h"
+#include "wire/keeper.h"
+
+struct storage;
+struct uidrange_pool;
+struct cell;
+
+#define CELL_BUCKETS 1024
+
+struct keeper {
+    struct loop *loop;
+    struct storage *storage;
+    struct uidrange_pool *uids;
+    struct cgroup_host *cgroups;
+    struct ns_host *ns;
+    struct sweeper sweeper;
+    int cells_dir;    /* <run>/cells */
+    char cells_path[200];
+    uint32_t client_uid; /* who may connect: warrend */
+    struct cell *cells[CELL_BUCKETS];
+    struct conn *watchers;
+    unsigned lingering; /* dead cells whose groups were not empty yet */
+};
+
+struct conn {
+    struct keeper *k;
+    struct watch watch;
+    int fd;
+    bool watching;
+    struct conn **kept_by; /* whoever answers later; told when the client goes away first */
+    struct conn *next;     /* among watchers */
+    struct keeper_request req;
+    int passed_fd; /* with the request, or -1 */
+};
+
+/* ---- server.c ---- */
+void conn_answer(struct conn *c, struct keeper_reply *reply); /* sends, closes, frees */
+void conn_result(struct conn *c, int r, const struct err *err);
+void conn_send_more(struct conn *c, struct keeper_reply *reply); /* one of several */
+void conn_keep(struct conn *c, struct conn **where);             /* answer later through *where */
+int server_run(struct keeper *k, int listen_fd, struct err *err);
+void server_notify_exit(struct keeper *k, const char *id);
+
+/* ---- cells.c ---- */
+int cells_adopt(struct keeper *k, struct err *err); /* what a former keeper left running */
+void cells_make(struct conn *c);
+void cells_end(struct conn *c); /* STOP and DELETE */
+void cells_limits(struct conn *c);
+void cells_freeze(struct conn *c); /* FREEZE and THAW */
+void cells_stat(struct conn *c);
+void cells_list(struct conn *c);
+void cells_tick(struct keeper *k);
+int cells_kill_all(struct keeper *k); /* for --teardown: blocks until they are gone */
+
+/* ---- images.c ---- */
+void images_put(struct conn *c);
+void images_remove(struct conn *c);
+void images_list(struct conn *c);

@@ -1,0 +1,254 @@
+/* The keeper's socket. What may be asked is the table below; each request is checked against its
+ * shape before anything is done, and each connection carries one. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "keeper/keeper.h"
+#include "keeper/storage.h"
+#include "kernel/cgroup.h"
+
+#define LOG_MODULE "keeper"
+#define SEND_TIMEOUT_S 5 /* a client that does not read its answer does not hold us */
+#define TICK_MS 20
+#define MEMORY_MAX_BYTES (1ull << 46)
+#define CPU_MAX_MILLIS 10000000u
+#define PIDS_MAX 4194304u
+
+static void answer_probe(struct conn *c);
+static void start_watching(struct conn *c);
+
+enum needs { NEEDS_ID = 1, NEEDS_IMAGE = 2, NEEDS_LIMITS = 4, NEEDS_FD = 8 };
+
+static const struct op {
+    enum keeper_op op;
+    unsigned needs;
+    void (*fn)(struct conn *c);
+} ops[] = {
+    { KEEPER_MAKE, NEEDS_ID | NEEDS_IMAGE | NEEDS_LIMITS, cells_make },
+    { KEEPER_LIMITS, NEEDS_ID | NEEDS_LIMITS, cells_limits },
+    { KEEPER_STOP, NEEDS_ID, cells_end },
+    { KEEPER_DELETE, NEEDS_ID, cells_end },
+    { KEEPER_FREEZE, NEEDS_ID, cells_freeze },
+    { KEEPER_THAW, NEEDS_ID, cells_freeze },
+    { KEEPER_STAT, NEEDS_ID, cells_stat },
+    { KEEPER_LIST, 0, cells_list },
+    { KEEPER_WATCH, 0, start_watching },
+    { KEEPER_IMAGE_PUT, NEEDS_IMAGE | NEEDS_FD, images_put },
+    { KEEPER_IMAGE_RM, NEEDS_IMAGE, images_remove },
+    { KEEPER_IMAGE_LIST, 0, images_list },
+    { KEEPER_PROBE, 0, answer_probe },
+};
+
+/* ---- one connection ---- */
+
+static void conn_close(struct conn *c)
+{
+    loop_remove(c->k->loop, &c->watch);
+    for (struct conn **at = &c->k->watchers; *at; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    if (c->kept_by && *c->kept_by == c)
+        *c->kept_by = NULL;
+    fd_close_all(&c->fd, 1);
+    fd_close_all(&c->passed_fd, 1);
+    loop_later(c->k->loop, c);
+}
+
+static void conn_send(struct conn *c, struct keeper_reply *reply)
+{
+    reply->version = KEEPER_VERSION;
+    int r = fd_send_msg(c->fd, reply, sizeof(*reply), NULL, 0);
+    if (r < 0)
+        log_debug("an answer was not taken err=%s", strerror(-r));
+}
+
+void conn_answer(struct conn *c, struct keeper_reply *reply)
+{
+    conn_send(c, reply);
+    conn_close(c);
+}
+
+void conn_send_more(struct conn *c, struct keeper_reply *reply)
+{
+    reply->more = 1;
+    conn_send(c, reply);
+}
+
+void conn_result(struct conn *c, int r, const struct err *err)
+{
+    struct keeper_reply reply = { .result = r };
+    if (r < 0 && err) {
+        (void)snprintf(reply.what, sizeof(reply.what), "%s", err->what ? err->what : "");
+        (void)snprintf(reply.msg, sizeof(reply.msg), "%.300s: %.80s", err->msg, strerror(-r));
+    }
+    conn_answer(c, &reply);
+}
+
+void conn_keep(struct conn *c, struct conn **where)
+{
+    *where = c;
+    c->kept_by = where;
+}
+
+static void start_watching(struct conn *c)
+{
+    c->watching = true;
+    c->next = c->k->watchers;
+    c->k->watchers = c;
+    struct keeper_reply reply = { 0 };
+    conn_send_more(c, &reply); /* "from here on" */
+}
+
+void server_notify_exit(struct keeper *k, const char *id)
+{
+    for (struct conn *c = k->watchers; c; c = c->next) {
+        struct keeper_reply reply = { 0 };
+        (void)snprintf(reply.id, sizeof(reply.id), "%s", id);
+        conn_send_more(c, &reply);
+    }
+}
+
+static void answer_probe(struct conn *c)
+{
+    struct keeper *k = c->k;
+    struct storage_facts f;
+    storage_facts(k->storage, &f);
+    struct keeper_reply reply = { .probe = KEEPER_HAS_IDMAP,
+                                  .pool_total_bytes = f.total_bytes,
+                                  .pool_free_bytes = f.free_bytes };
+    static const uint32_t flags[CGROUP_CONTROLLERS] = { KEEPER_HAS_MEMORY, KEEPER_HAS_CPU,
+                                                        KEEPER_HAS_PIDS };
+    for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+        if (!cgroup_host_has(k->cgroups, (enum cgroup_controller)i))
+            continue;
+        reply.probe |= flags[i];
+        reply.probe |= cgroup_host_is_v2(k->cgroups, (enum cgroup_controller)i)
+                           ? KEEPER_HAS_CGROUP2
+                           : KEEPER_HAS_CGROUP1;
+    }
+    if (cgroup_host_has_unified(k->cgroups))
+        reply.probe |= KEEPER_HAS_FREEZER | KEEPER_HAS_KILL;
+    reply.probe |= (f.quota ? KEEPER_HAS_QUOTA : 0u) | (f.simple_quota ? KEEPER_HAS_SIMPLE_QUOTA : 0u) |
+                   (f.own_image ? KEEPER_HAS_POOL_IMAGE : 0u);
+    conn_answer(c, &reply);
+}
+
+/* ---- requests ---- */
+
+static bool image_valid(const char *tree)
+{
+    size_t n = strspn(tree, "0123456789abcdef");
+    return n == KEEPER_IMAGE_SIZE - 1 && tree[n] == '\0';
+}
+
+static bool limits_valid(const struct keeper_limits *l)
+{
+    return l->memory_bytes <= MEMORY_MAX_BYTES && l->disk_bytes <= MEMORY_MAX_BYTES &&
+           l->cpu_millis <= CPU_MAX_MILLIS && l->pids <= PIDS_MAX;
+}
+
+static const struct op *check(const struct conn *c, ssize_t n, struct err *err)
+{
+    const struct keeper_request *q = &c->req;
+    if (n != (ssize_t)sizeof(*q) || q->version != KEEPER_VERSION) {
+        (void)err_set(err, EPROTO, "not a request of version %d", KEEPER_VERSION);
+        return NULL;
+    }
+    const struct op *op = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        if (ops[i].op == q->op)
+            op = &ops[i];
+    if (!op || memchr(q->id, 0, sizeof(q->id)) == NULL ||
+        memchr(q->image, 0, sizeof(q->image)) == NULL ||
+        ((op->needs & NEEDS_ID) && !id_valid(q->id)) ||
+        ((op->needs & NEEDS_IMAGE) && !image_valid(q->image)) ||
+        ((op->needs & NEEDS_LIMITS) && !limits_valid(&q->limits)) ||
+        ((op->needs & NEEDS_FD) != 0) != (c->passed_fd >= 0)) {
+        (void)err_set(err, EINVAL, "a request out of shape");
+        return NULL;
+    }
+    return op;
+}
+
+static void on_request(struct watch *w, uint32_t events)
+{
+    struct conn *c = container_of(w, struct conn, watch);
+    if (c->kept_by || c->watching) { /* it has asked already: only its going away is news */
+        if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP | EPOLLIN))
+            conn_close(c);
+        return;
+    }
+    size_t nfds = 0;
+    ssize_t n = fd_recv_msg(c->fd, &c->req, sizeof(c->req), &c->passed_fd, 1, &nfds);
+    if (n == -EAGAIN)
+        return;
+    if (n <= 0) {
+        conn_close(c);
+        return;
+    }
+    struct err err = ERR_INIT;
+    const struct op *op = check(c, n, &err);
+    if (op)
+        op->fn(c);
+    else
+        conn_result(c, -err.code, &err);
+}
+
+struct server {
+    struct keeper *k;
+    struct watch watch;
+    int fd;
+};
+
+static void on_accept(struct watch *w, uint32_t events)
+{
+    struct server *s = container_of(w, struct server, watch);
+    int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
+        (peer.uid != 0 && peer.uid != s->k->client_uid)) {
+        log_warn("refused a connection uid=%u", peer.uid);
+        (void)close(fd);
+        return;
+    }
+    struct timeval limit = { .tv_sec = SEND_TIMEOUT_S };
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    struct conn *c = calloc(1, sizeof(*c));
+    if (!c) {
+        (void)close(fd);
+        return;
+    }
+    c->k = s->k;
+    c->fd = fd;
+    c->passed_fd = -1;
+    c->watch = (struct watch){ -1, on_request };
+    if (loop_add(s->k->loop, &c->watch, fd, EPOLLIN | EPOLLRDHUP) < 0) {
+        (void)close(fd);
+        free(c);
+    }
+}
+
+static void tick(void *arg)
+{
+    cells_tick(arg);
+}
+
+int server_run(struct keeper *k, int listen_fd, struct err *err)
+{
+    struct server s = { k, { -1, on_accept }, listen_fd };
+    int r = loop_add(k->loop, &s.watch, listen_fd, EPOLLIN);
+    if (r == 0)
+        r = loop_run(k->loop, TICK_MS, tick, k);
+    return r < 0 ? err_set(err, -r, "the event loop failed") : 0;
+}

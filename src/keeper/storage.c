@@ -1,0 +1,371 @@
+#include "keeper/storage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "kernel/btrfs.h"
+#include "kernel/loop.h"
+#include "kernel/mount.h"
+
+#define LOG_MODULE "storage"
+#define POOL_MIN_BYTES (1024ull * 1024 * 1024)
+#define POOL_SHARE_PERCENT 80                      /* of what is free; the file is sparse */
+#define IMAGE_MAX_BYTES (64ull * 1024 * 1024 * 1024) /* one image; keeps a bomb off the pool */
+#define PART_SUFFIX ".part"
+#define NAME_SIZE 128
+
+extern char **environ;
+
+struct storage {
+    int pool, images, boxes, trash;
+    bool own_image, quota, simple_quota;
+};
+
+/* ---- the pool ---- */
+
+static int make_filesystem(const char *file, struct err *err)
+{
+    static const char *const program = "mkfs.btrfs";
+    char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)"-q",
+                     (char *)(uintptr_t)"-m",    (char *)(uintptr_t)"single",
+                     (char *)(uintptr_t)"-L",    (char *)(uintptr_t)"warren",
+                     (char *)(uintptr_t)file,    NULL };
+    posix_spawn_file_actions_t actions;
+    (void)posix_spawn_file_actions_init(&actions);
+    (void)posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t pid;
+    int r = posix_spawnp(&pid, program, &actions, NULL, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    if (r != 0)
+        return err_set(err, r, "cannot run mkfs.btrfs (install the package btrfs-progs)");
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return err_set(err, EIO, "mkfs.btrfs failed on '%s'", file);
+    return 0;
+}
+
+/* The file gets its name only when it holds a filesystem: a keeper killed in between starts over. */
+static int make_pool_file(const char *data_dir, const char *file, struct err *err)
+{
+    struct statvfs vfs;
+    if (statvfs(data_dir, &vfs) < 0)
+        return err_set(err, errno, "cannot look at '%s'", data_dir);
+    uint64_t size = (uint64_t)vfs.f_bavail * vfs.f_frsize / 100 * POOL_SHARE_PERCENT;
+    if (size < POOL_MIN_BYTES)
+        return err_name(err, ENOSPC, "no_space", "'%s' has less than %llu MiB to spare", data_dir,
+                        POOL_MIN_BYTES * 100 / POOL_SHARE_PERCENT >> 20);
+    char part[4200];
+    if (snprintf(part, sizeof(part), "%s%s", file, PART_SUFFIX) >= (int)sizeof(part))
+        return err_set(err, ENAMETOOLONG, "'%s' is too long", file);
+    _cleanup_fd_ int fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)(size & ~0xfffffULL)) < 0)
+        return err_set(err, errno, "cannot make '%s'", part);
+    log_info("making the storage pool file=\"%s\" size_mb=%llu", file,
+             (unsigned long long)(size >> 20));
+    int r = make_filesystem(part, err);
+    if (r == 0 && rename(part, file) < 0)
+        r = err_set(err, errno, "cannot name '%s'", file);
+    if (r < 0)
+        (void)unlink(part);
+    return r;
+}
+
+static int mount_pool_file(const char *file, const char *at, struct err *err)
+{
+    char device[LOOP_PATH_SIZE];
+    _cleanup_fd_ int loop = -1, fs = -1, target = -1;
+    int r = loop_attach(file, device, &loop, err);
+    if (r < 0)
+        return r;
+    const struct mount_option options[] = { { "source", device }, { "discard", "async" } };
+    /* nodev, nosuid: files keep the ids they have inside, root's among them. */
+    r = mount_new("btrfs", options, ARRAY_LEN(options),
+                  MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOATIME, &fs, err);
+    if (r < 0)
+        return r;
+    target = open(at, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (target < 0)
+        return err_set(err, errno, "cannot open '%s'", at);
+    return mount_place(fs, target, err);
+}
+
+static int open_dir(int parent, const char *name, struct err *err)
+{
+    if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make '%s'", name);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? err_set(err, errno, "cannot open '%s'", name) : fd;
+}
+
+static int mount_pool(struct storage *st, const char *data_dir, struct err *err)
+{
+    char file[4096], at[4096];
+    if (snprintf(file, sizeof(file), "%s/pool.img", data_dir) >= (int)sizeof(file) ||
+        snprintf(at, sizeof(at), "%s/pool", data_dir) >= (int)sizeof(at))
+        return err_set(err, ENAMETOOLONG, "'%s' is too long", data_dir);
+    if (mkdir(at, 0700) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make '%s'", at);
+    _cleanup_fd_ int plain = open(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (plain < 0)
+        return err_set(err, errno, "cannot open '%s'", at);
+    struct stat sb;
+    st->own_image = !btrfs_is(plain) || stat(file, &sb) == 0;
+    if (st->own_image) {
+        int r = stat(file, &sb) < 0 ? make_pool_file(data_dir, file, err) : 0;
+        if (r == 0)
+            r = mount_pool_file(file, at, err);
+        if (r < 0)
+            return err_wrap(err, r, "storage pool");
+    }
+    st->pool = open(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return st->pool < 0 ? err_set(err, errno, "cannot open '%s'", at) : 0;
+}
+
+int storage_open(const char *data_dir, struct storage **ret_st, struct err *err)
+{
+    _cleanup_(storage_freep) struct storage *st = calloc(1, sizeof(*st));
+    if (!st)
+        return err_set(err, ENOMEM, "cannot allocate the storage");
+    st->pool = st->images = st->boxes = st->trash = -1;
+    int r = mount_pool(st, data_dir, err);
+    if (r < 0)
+        return r;
+    struct err quota = ERR_INIT;
+    st->quota = btrfs_quota_enable(st->pool, &st->simple_quota, &quota) == 0;
+    if (!st->quota)
+        log_warn("no disk limits: %s err=%s", quota.msg, strerror(quota.code));
+    if ((st->images = open_dir(st->pool, "images", err)) < 0)
+        return st->images;
+    if ((st->boxes = open_dir(st->pool, "boxes", err)) < 0)
+        return st->boxes;
+    if ((st->trash = open_dir(st->pool, "trash", err)) < 0)
+        return st->trash;
+    *ret_st = take_ptr(st);
+    return 0;
+}
+
+void storage_free(struct storage *st)
+{
+    if (!st)
+        return;
+    fd_close_all(&st->images, 1);
+    fd_close_all(&st->boxes, 1);
+    fd_close_all(&st->trash, 1);
+    fd_close_all(&st->pool, 1);
+    free(st);
+}
+
+void storage_facts(const struct storage *st, struct storage_facts *ret_facts)
+{
+    struct statvfs vfs = { 0 };
+    (void)fstatvfs(st->pool, &vfs);
+    *ret_facts = (struct storage_facts){
+        .own_image = st->own_image,
+        .quota = st->quota,
+        .simple_quota = st->simple_quota,
+        .total_bytes = (uint64_t)vfs.f_blocks * vfs.f_frsize,
+        .free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize,
+    };
+}
+
+/* ---- boxes ---- */
+
+static int fill_box(struct storage *st, int box, uint64_t disk_bytes, struct err *err)
+{
+    if (mkdirat(box, "upper", 0755) < 0 || mkdirat(box, "work", 0700) < 0)
+        return err_set(err, errno, "cannot make a sandbox's directories");
+    return st->quota && disk_bytes ? btrfs_quota_limit(box, disk_bytes, err) : 0;
+}
+
+int storage_box(struct storage *st, const char *id, uint64_t disk_bytes, int *ret_fd,
+                struct err *err)
+{
+    int fd = openat(st->boxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && faccessat(fd, "work", F_OK, 0) == 0) {
+        *ret_fd = fd;
+        return 0;
+    }
+    if (fd >= 0) { /* half made in a former life */
+        (void)close(fd);
+        int r = storage_box_trash(st, id, err);
+        if (r < 0)
+            return r;
+    }
+    int r = btrfs_subvol_create(st->boxes, id, err);
+    if (r < 0)
+        return r;
+    _cleanup_fd_ int box = openat(st->boxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    r = box < 0 ? err_set(err, errno, "cannot open box '%s'", id)
+                : fill_box(st, box, disk_bytes, err);
+    if (r < 0) {
+        (void)btrfs_subvol_delete(st->boxes, id, NULL);
+        return r;
+    }
+    *ret_fd = take_fd(box);
+    return 0;
+}
+
+static int open_box(struct storage *st, const char *id)
+{
+    return openat(st->boxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int storage_box_limit(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err)
+{
+    if (!st->quota)
+        return 0;
+    _cleanup_fd_ int fd = open_box(st, id);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open box '%s'", id);
+    return btrfs_quota_limit(fd, disk_bytes, err);
+}
+
+uint64_t storage_box_used(struct storage *st, const char *id)
+{
+    _cleanup_fd_ int fd = open_box(st, id);
+    uint64_t bytes = 0;
+    if (fd >= 0)
+        (void)btrfs_quota_used(fd, &bytes);
+    return bytes;
+}
+
+static int move_to_trash(struct storage *st, int from, const char *name, struct err *err)
+{
+    char unique[ID_SIZE];
+    int r = id_random(unique);
+    if (r < 0)
+        return err_set(err, -r, "cannot get random bytes");
+    if (renameat(from, name, st->trash, unique) < 0 && errno != ENOENT)
+        return err_set(err, errno, "cannot throw '%s' away", name);
+    return 0;
+}
+
+int storage_box_trash(struct storage *st, const char *id, struct err *err)
+{
+    return move_to_trash(st, st->boxes, id, err);
+}
+
+/* ---- images ---- */
+
+int storage_image(struct storage *st, const char *tree, int *ret_fd, struct err *err)
+{
+    int fd = openat(st->images, tree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_name(err, errno, "image_not_found", "image tree '%.12s' is not stored here", tree);
+    *ret_fd = fd;
+    return 0;
+}
+
+static int part_name(const char *tree, char out[NAME_SIZE])
+{
+    return snprintf(out, NAME_SIZE, "%s%s", tree, PART_SUFFIX) >= NAME_SIZE ? -ENAMETOOLONG : 0;
+}
+
+int storage_image_begin(struct storage *st, const char *tree, int *ret_fd, struct err *err)
+{
+    char part[NAME_SIZE];
+    int r = part_name(tree, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", tree);
+    r = btrfs_subvol_create(st->images, part, err);
+    if (r < 0)
+        return r;
+    int fd = openat(st->images, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open '%s'", part);
+    if (st->quota)
+        (void)btrfs_quota_limit(fd, IMAGE_MAX_BYTES, NULL);
+    *ret_fd = fd;
+    return 0;
+}
+
+int storage_image_commit(struct storage *st, const char *tree, uint64_t *ret_bytes,
+                         struct err *err)
+{
+    char part[NAME_SIZE];
+    int r = part_name(tree, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", tree);
+    _cleanup_fd_ int fd = openat(st->images, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open '%s'", part);
+    /* An image that was acknowledged is there after a power cut. */
+    if (syncfs(fd) < 0)
+        return err_set(err, errno, "cannot write the image out");
+    if (renameat2(st->images, part, st->images, tree, RENAME_NOREPLACE) < 0)
+        return err_set(err, errno, "cannot name image tree '%s'", tree);
+    r = btrfs_subvol_set_readonly(fd, err);
+    if (r == 0)
+        *ret_bytes = storage_image_used(st, tree);
+    return r;
+}
+
+void storage_image_abort(struct storage *st, const char *tree)
+{
+    char part[NAME_SIZE];
+    if (part_name(tree, part) == 0)
+        (void)move_to_trash(st, st->images, part, NULL);
+}
+
+int storage_image_trash(struct storage *st, const char *tree, struct err *err)
+{
+    return move_to_trash(st, st->images, tree, err);
+}
+
+uint64_t storage_image_used(struct storage *st, const char *tree)
+{
+    _cleanup_fd_ int fd = openat(st->images, tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    uint64_t bytes = 0;
+    if (fd >= 0)
+        (void)btrfs_quota_used(fd, &bytes);
+    return bytes;
+}
+
+/* ---- all of them ---- */
+
+static int each_in(int dirfd, int (*fn)(const char *name, void *arg), void *arg)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        return -errno;
+    int r = 0;
+    for (struct dirent *e; r >= 0 && (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            r = fn(e->d_name, arg);
+    (void)closedir(d);
+    return r;
+}
+
+int storage_each(struct storage *st, enum storage_kind kind,
+                 int (*fn)(const char *name, void *arg), void *arg)
+{
+    return each_in(kind == STORAGE_BOXES ? st->boxes : st->images, fn, arg);
+}
+
+static int delete_one(const char *name, void *arg)
+{
+    struct storage *st = arg;
+    struct err err = ERR_INIT;
+    if (btrfs_subvol_delete(st->trash, name, &err) < 0)
+        log_warn("left in the trash: %s err=%s", err.msg, strerror(err.code));
+    return 0;
+}
+
+void storage_empty_trash(struct storage *st)
+{
+    (void)each_in(st->trash, delete_one, st);
+}

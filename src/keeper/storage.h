@@ -1,0 +1,51 @@
+/* storage - where images and sandboxes lie: subvolumes of one btrfs, ours or the host's.
+ *
+ *   pool/images/<tree>        an image's root filesystem, read-only
+ *   pool/boxes/<id>/{upper,work}   what a sandbox changed; ids on disk are the sandbox's own
+ *   pool/trash/<name>         on its way out; the sweeper deletes it
+ *
+ * Where the data directory is not on btrfs, the pool is an image file of our own, mounted in the
+ * keeper's mount namespace only. Everything is reached from descriptors held open here. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+struct storage;
+
+/* Makes the pool on first use (mkfs takes a moment). The mount namespace must be private. */
+int storage_open(const char *data_dir, struct storage **ret_st, struct err *err);
+void storage_free(struct storage *st);
+DEFINE_FREEP(struct storage *, storage_free)
+
+struct storage_facts {
+    bool own_image, quota, simple_quota;
+    uint64_t total_bytes, free_bytes;
+};
+void storage_facts(const struct storage *st, struct storage_facts *ret_facts);
+
+/* The returned descriptors are owned. storage_box makes the box if it is not there. */
+int storage_box(struct storage *st, const char *id, uint64_t disk_bytes, int *ret_fd,
+                struct err *err);
+int storage_box_limit(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err);
+uint64_t storage_box_used(struct storage *st, const char *id);
+int storage_box_trash(struct storage *st, const char *id, struct err *err); /* missing is fine */
+
+int storage_image(struct storage *st, const char *tree, int *ret_fd, struct err *err);
+/* Import: an empty subvolume to fill, then keep it under its name or throw it away. */
+int storage_image_begin(struct storage *st, const char *tree, int *ret_fd, struct err *err);
+int storage_image_commit(struct storage *st, const char *tree, uint64_t *ret_bytes,
+                         struct err *err);
+void storage_image_abort(struct storage *st, const char *tree);
+int storage_image_trash(struct storage *st, const char *tree, struct err *err);
+uint64_t storage_image_used(struct storage *st, const char *tree);
+
+enum storage_kind { STORAGE_BOXES, STORAGE_IMAGES };
+/* Names of what is there; stops when fn returns below zero. */
+int storage_each(struct storage *st, enum storage_kind kind,
+                 int (*fn)(const char *name, void *arg), void *arg);
+
+/* Delete everything in the trash; slow. Unfinished imports of a former life go there too. */
+void storage_empty_trash(struct storage *st);

@@ -1,0 +1,20 @@
+/* btrfs - subvolumes, and how much one may hold.
+ *
+ * Plain ioctls: no library, no btrfs program on any path that a user waits for. Names are single
+ * path components below an open directory. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+bool btrfs_is(int dirfd); /* is this directory on btrfs? */
+int btrfs_subvol_create(int dirfd, const char *name, struct err *err);
+int btrfs_subvol_delete(int dirfd, const char *name, struct err *err);
+int btrfs_subvol_set_readonly(int subvol_fd, struct err *err);
+
+/* Account blocks per subvolume: simple quotas (Linux 6.7) where there are, else full ones.
+ * *ret_simple says which. Fine to call again. */
+int btrfs_quota_enable(int dirfd, bool *ret_simple, struct err *err);
+int btrfs_quota_limit(int subvol_fd, uint64_t bytes, struct err *err);
+int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes);

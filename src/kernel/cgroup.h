@@ -1,0 +1,64 @@
+/* cgroup - the control groups of one daemon and of each cell, on v2 and on v1-hybrid hosts.
+ *
+ * A cell has `<root>/<id>/init` for its pid 1 and `<root>/<id>/work` for everything else in the
+ * unified hierarchy (kill, freeze, cpu time), and the limits sit on `work`: there where the
+ * controllers are in v2, in `<root>/<id>` of each v1 hierarchy where they are not. Knows nothing
+ * of storage or namespaces. Each call is a few short writes to the kernel. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_CONTROLLERS };
+
+struct cgroup_host; /* what this host has, and our root group in each hierarchy */
+
+/* Finds the hierarchies and makes our root group `name` in each. */
+int cgroup_host_open(const char *name, struct cgroup_host **ret_host, struct err *err);
+void cgroup_host_free(struct cgroup_host *host); /* the kernel's directories stay */
+DEFINE_FREEP(struct cgroup_host *, cgroup_host_free)
+int cgroup_host_remove(struct cgroup_host *host); /* our root groups, if they are empty */
+
+bool cgroup_host_has(const struct cgroup_host *host, enum cgroup_controller c);
+bool cgroup_host_is_v2(const struct cgroup_host *host, enum cgroup_controller c);
+bool cgroup_host_has_unified(const struct cgroup_host *host);
+
+struct cgroup_limits {
+    uint64_t memory_bytes; /* 0 leaves a limit as it is */
+    uint32_t cpu_millis;
+    uint32_t pids;
+};
+
+/* What a cell's pid 1 needs, opened by us because it could not: all owned by the holder. */
+struct cgroup_fds {
+    int init_group;                /* for CLONE_INTO_CGROUP; -1 without a unified hierarchy */
+    int work_group;                /* likewise, for the workload */
+    int oom;                       /* the file that counts OOM kills; -1 without memory */
+    int procs[CGROUP_CONTROLLERS]; /* v1 cgroup.procs of the workload; -1 where not in v1 */
+};
+#define CGROUP_FDS_INIT { -1, -1, -1, { -1, -1, -1 } }
+void cgroup_fds_close(struct cgroup_fds *fds);
+
+/* Make the groups of a cell. `owner` is the host uid of root inside: it may make groups below
+ * `work`. On failure nothing is left behind. */
+int cgroup_make(struct cgroup_host *host, const char *id, uint32_t owner,
+                const struct cgroup_limits *limits, struct cgroup_fds *ret_fds, struct err *err);
+int cgroup_limit(struct cgroup_host *host, const char *id, const struct cgroup_limits *limits,
+                 struct err *err);
+int cgroup_freeze(struct cgroup_host *host, const char *id, bool on, struct err *err);
+int cgroup_kill(struct cgroup_host *host, const char *id); /* all of it; -ENOSYS before 5.14 */
+
+struct cgroup_usage {
+    uint64_t memory_bytes, memory_peak_bytes, cpu_us, oom_kills;
+    uint32_t pids;
+};
+int cgroup_usage(struct cgroup_host *host, const char *id, struct cgroup_usage *ret_usage,
+                 struct err *err);
+
+/* Remove a dead cell's groups. -EBUSY while a process is still on its way out. */
+int cgroup_remove(struct cgroup_host *host, const char *id);
+
+/* Call fn for each cell that has a group here. */
+int cgroup_each(struct cgroup_host *host, void (*fn)(const char *id, void *arg), void *arg);

@@ -1,0 +1,111 @@
+#include "kernel/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FD_PATH_SIZE 48 /* "/proc/self/fd/N/upper" */
+
+int mount_clone(int dirfd, const char *path, int *ret_fd, struct err *err)
+{
+    unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH;
+    int fd = open_tree(dirfd, path, flags);
+    if (fd < 0)
+        return err_set(err, errno, "cannot clone the mount at '%s'", path);
+    *ret_fd = fd;
+    return 0;
+}
+
+int mount_idmap(int mount_fd, int userns_fd, struct err *err)
+{
+    struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns_fd };
+    if (mount_setattr(mount_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+        return err_set(err, errno, "cannot map a mount's ids");
+    return 0;
+}
+
+int mount_set_flags(int mount_fd, uint64_t attrs, struct err *err)
+{
+    struct mount_attr attr = { .attr_set = attrs };
+    if (mount_setattr(mount_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+        return err_set(err, errno, "cannot set a mount's flags");
+    return 0;
+}
+
+/* The kernel leaves a sentence in the context for what errno cannot say. */
+static int fs_failed(int fs, const char *type, const char *doing, struct err *err)
+{
+    int code = errno;
+    char text[256];
+    ssize_t n = read(fs, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return err_set(err, code, "cannot %s %s filesystem%s%s", doing, type, n > 0 ? ": " : "", text);
+}
+
+int mount_new(const char *type, const struct mount_option *options, size_t n, uint64_t attrs,
+              int *ret_fd, struct err *err)
+{
+    _cleanup_fd_ int fs = fsopen(type, FSOPEN_CLOEXEC);
+    if (fs < 0)
+        return err_set(err, errno, "this kernel has no %s filesystem", type);
+    for (size_t i = 0; i < n; i++) {
+        unsigned cmd = options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
+        if (fsconfig(fs, cmd, options[i].key, options[i].value, 0) < 0)
+            return fs_failed(fs, type, "configure", err);
+    }
+    if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return fs_failed(fs, type, "make", err);
+    int fd = fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attrs);
+    if (fd < 0)
+        return err_set(err, errno, "cannot mount %s", type);
+    *ret_fd = fd;
+    return 0;
+}
+
+int mount_overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct err *err)
+{
+    char lower[FD_PATH_SIZE], upper[FD_PATH_SIZE], work[FD_PATH_SIZE];
+    (void)snprintf(lower, sizeof(lower), "/proc/self/fd/%d", lower_fd);
+    (void)snprintf(upper, sizeof(upper), "/proc/self/fd/%d/upper", upper_fd);
+    (void)snprintf(work, sizeof(work), "/proc/self/fd/%d/work", upper_fd);
+    const struct mount_option options[] = {
+        { "source", "warren" },
+        { "lowerdir", lower },
+        { "upperdir", upper },
+        { "workdir", work },
+    };
+    /* Keeps its capabilities: the caller has set SECBIT_NO_SETUID_FIXUP. */
+    (void)setfsuid(ids);
+    (void)setfsgid(ids);
+    int r = mount_new("overlay", options, ARRAY_LEN(options), MOUNT_ATTR_NODEV, ret_fd, err);
+    (void)setfsuid(0);
+    (void)setfsgid(0);
+    return r;
+}
+
+int mount_place(int mount_fd, int target_fd, struct err *err)
+{
+    if (move_mount(mount_fd, "", target_fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
+        0)
+        return err_set(err, errno, "cannot put a mount in its place");
+    return 0;
+}
+
+int mount_place_at(int mount_fd, int dirfd, const char *path, struct err *err)
+{
+    struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                            .resolve = RESOLVE_NO_SYMLINKS };
+    if (dirfd != AT_FDCWD)
+        how.resolve |= RESOLVE_BENEATH;
+    _cleanup_fd_ int target = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+    if (target < 0)
+        return err_set(err, errno, "cannot open mount point '%s'", path);
+    int r = mount_place(mount_fd, target, err);
+    return r < 0 ? err_wrap(err, r, "'%s'", path) : 0;
+}

@@ -1,0 +1,32 @@
+/* mount - the new mount API, as the few steps we take with it.
+ *
+ * Everything is a detached mount in a descriptor until it is moved to its place, so nothing half
+ * made is ever visible and no path is resolved twice. All returned descriptors are owned. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* A private copy of the mount at `path` below dirfd (dirfd itself when path is ""). */
+int mount_clone(int dirfd, const char *path, int *ret_fd, struct err *err);
+/* Show a detached mount's files with the ids of a user namespace. */
+int mount_idmap(int mount_fd, int userns_fd, struct err *err);
+int mount_set_flags(int mount_fd, uint64_t attrs, struct err *err); /* MOUNT_ATTR_*, recursive */
+
+struct mount_option {
+    const char *key, *value; /* value NULL: a flag */
+};
+/* A new filesystem of `type`, detached. attrs are MOUNT_ATTR_*. */
+int mount_new(const char *type, const struct mount_option *options, size_t n, uint64_t attrs,
+              int *ret_fd, struct err *err);
+
+/* An overlay of upper on lower, both detached mounts; upper holds the directories "upper" and
+ * "work". `ids` is the host id of root in the user namespace both layers are mapped to: overlayfs
+ * keeps its mounter's identity and must be able to write as somebody the layers can name. */
+int mount_overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct err *err);
+
+/* Put a detached mount over what `target_fd` is; or over `path` below dirfd (AT_FDCWD: an absolute
+ * path of our own), which must not be reached through a symbolic link. */
+int mount_place(int mount_fd, int target_fd, struct err *err);
+int mount_place_at(int mount_fd, int dirfd, const char *path, struct err *err);

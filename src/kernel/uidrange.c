@@ -1,0 +1,175 @@
+#include "kernel/uidrange.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* Above what systemd-nspawn and the subuid files hand out, below the sign bit's trouble. */
+#define FIRST_ID 0x70000000u
+#define BLOCKS 128
+#define BLOCK_RANGES 256
+#define OWNER_SIZE 4096
+
+struct uidrange_pool {
+    int dirfd;
+    char run_dir[OWNER_SIZE];
+    bool mine[BLOCKS];
+    uint8_t used[BLOCKS * BLOCK_RANGES]; /* only ranges of my blocks are ever set */
+    unsigned next;                       /* where to look first: a range rests before its next use */
+};
+
+static void block_name(unsigned block, char out[16])
+{
+    (void)snprintf(out, 16, "%u", block);
+}
+
+/* A block whose daemon's run directory has no cell in it is nobody's. */
+static bool owner_is_gone(const char *run_dir)
+{
+    char cells[OWNER_SIZE + 8];
+    if (snprintf(cells, sizeof(cells), "%s/cells", run_dir) >= (int)sizeof(cells))
+        return false;
+    struct stat st;
+    return stat(cells, &st) < 0 && errno == ENOENT;
+}
+
+static int write_owner(struct uidrange_pool *p, const char *name)
+{
+    char temp[32];
+    (void)snprintf(temp, sizeof(temp), ".%s.%d", name, (int)getpid());
+    _cleanup_fd_ int fd = openat(p->dirfd, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int r = fd_write_full(fd, p->run_dir, strlen(p->run_dir));
+    if (r == 0 && renameat(p->dirfd, temp, p->dirfd, name) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlinkat(p->dirfd, temp, 0);
+    return r;
+}
+
+/* Called with the registry locked. */
+static int claim_block(struct uidrange_pool *p, struct err *err)
+{
+    for (unsigned b = 0; b < BLOCKS; b++) {
+        char name[16], owner[OWNER_SIZE];
+        if (p->mine[b])
+            continue;
+        block_name(b, name);
+        ssize_t n = fd_read_file_at(p->dirfd, name, owner, sizeof(owner));
+        if (n == -ENOENT || n == 0 || (n > 0 && owner_is_gone(owner))) {
+            int r = write_owner(p, name);
+            if (r < 0)
+                return err_set(err, -r, "cannot claim a block of user ids");
+            p->mine[b] = true;
+            return 0;
+        }
+    }
+    return err_name(err, EUSERS, "capacity", "every range of user ids on this machine is taken");
+}
+
+static int locked_claim(struct uidrange_pool *p, struct err *err)
+{
+    if (flock(p->dirfd, LOCK_EX) < 0)
+        return err_set(err, errno, "cannot lock the user id registry");
+    int r = claim_block(p, err);
+    (void)flock(p->dirfd, LOCK_UN);
+    return r;
+}
+
+int uidrange_open(const char *registry, const char *run_dir, struct uidrange_pool **ret_pool,
+                  struct err *err)
+{
+    _cleanup_(uidrange_freep) struct uidrange_pool *p = calloc(1, sizeof(*p));
+    if (!p)
+        return err_set(err, ENOMEM, "cannot allocate the user id pool");
+    p->dirfd = -1;
+    if (snprintf(p->run_dir, sizeof(p->run_dir), "%s", run_dir) >= (int)sizeof(p->run_dir))
+        return err_set(err, ENAMETOOLONG, "run directory name is too long");
+    if (mkdir(registry, 0700) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make '%s'", registry);
+    p->dirfd = open(registry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (p->dirfd < 0)
+        return err_set(err, errno, "cannot open '%s'", registry);
+    for (unsigned b = 0; b < BLOCKS; b++) {
+        char name[16], owner[OWNER_SIZE];
+        block_name(b, name);
+        if (fd_read_file_at(p->dirfd, name, owner, sizeof(owner)) > 0)
+            p->mine[b] = strcmp(owner, p->run_dir) == 0;
+    }
+    *ret_pool = take_ptr(p);
+    return 0;
+}
+
+void uidrange_free(struct uidrange_pool *p)
+{
+    if (!p)
+        return;
+    if (p->dirfd >= 0)
+        (void)close(p->dirfd);
+    free(p);
+}
+
+static int take_free(struct uidrange_pool *p, uint32_t *ret_base)
+{
+    unsigned total = BLOCKS * BLOCK_RANGES;
+    for (unsigned i = 0; i < total; i++) {
+        unsigned at = (p->next + i) % total;
+        if (p->mine[at / BLOCK_RANGES] && !p->used[at]) {
+            p->used[at] = 1;
+            p->next = at + 1;
+            *ret_base = FIRST_ID + at * UIDRANGE_SIZE;
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+int uidrange_take(struct uidrange_pool *p, uint32_t *ret_base, struct err *err)
+{
+    if (take_free(p, ret_base) == 0)
+        return 0;
+    int r = locked_claim(p, err);
+    return r < 0 ? r : take_free(p, ret_base);
+}
+
+static int slot_of(uint32_t base)
+{
+    uint32_t at = (base - FIRST_ID) / UIDRANGE_SIZE;
+    if (base < FIRST_ID || at >= BLOCKS * BLOCK_RANGES || (base - FIRST_ID) % UIDRANGE_SIZE)
+        return -EINVAL;
+    return (int)at;
+}
+
+int uidrange_adopt(struct uidrange_pool *p, uint32_t base)
+{
+    int at = slot_of(base);
+    if (at < 0 || !p->mine[at / BLOCK_RANGES])
+        return -EINVAL;
+    p->used[at] = 1;
+    return 0;
+}
+
+void uidrange_give_back(struct uidrange_pool *p, uint32_t base)
+{
+    int at = slot_of(base);
+    if (at >= 0)
+        p->used[at] = 0;
+}
+
+void uidrange_release_all(struct uidrange_pool *p)
+{
+    for (unsigned b = 0; b < BLOCKS; b++) {
+        char name[16];
+        if (!p->mine[b])
+            continue;
+        block_name(b, name);
+        (void)unlinkat(p->dirfd, name, 0);
+        p->mine[b] = false;
+    }
+}

@@ -1,0 +1,70 @@
+/* sqlite - how the SQLite engine talks to its library; for the files of the engine only.
+ *
+ * Two connections, each behind a lock of its own: all writes go through one, and reads that may
+ * be long (events, records) through the other, which in WAL mode never holds a writer up.
+ * Statements are prepared once. A struct query is one use of one: begin, bind in order, then run
+ * or step, then done. */
+#pragma once
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sqlite3.h>
+
+#include "state/store.h"
+
+enum stmt {
+    STMT_SANDBOX_ADD,
+    STMT_SANDBOX_SAVE,
+    STMT_SANDBOX_MARK,
+    STMT_SANDBOX_ACTIVE,
+    STMT_SANDBOX_LIVE,
+    STMT_SANDBOX_GONE_ID,
+    STMT_SANDBOX_GONE_NAME,
+    STMT_SANDBOX_GONE_ASC,
+    STMT_SANDBOX_GONE_DESC,
+    STMT_SANDBOX_GONE_NTH,
+    STMT_SANDBOX_PRUNE,
+    STMT_IMAGE_PUT,
+    STMT_IMAGE_REMOVE,
+    STMT_IMAGE_EACH,
+    STMT_KEY_ADD,
+    STMT_KEY_USED,
+    STMT_KEY_REMOVE,
+    STMT_KEY_EACH,
+    STMT_EVENT_ADD,
+    STMT_EVENT_EACH,
+    STMT_EVENT_OF,
+    STMT_EVENT_LAST,
+    STMT_EVENT_PRUNE,
+    STMT_META_GET,
+    STMT_META_SET,
+    STMT_COUNT,
+};
+
+struct conn {
+    pthread_mutex_t lock;
+    sqlite3 *db;
+    sqlite3_stmt *stmts[STMT_COUNT]; /* prepared on first use */
+};
+
+struct store {
+    struct conn writer, reader;
+    _Atomic int wal_pages; /* in the write-ahead log since it was last moved */
+    int lock_fd;
+};
+
+struct query {
+    struct conn *conn;
+    sqlite3_stmt *st;
+    int rc; /* the first failure, in SQLite's numbers */
+    int bound;
+};
+
+void query_begin(struct query *q, struct conn *conn, enum stmt which); /* takes conn's lock */
+void query_text(struct query *q, const char *text);                    /* borrows until done */
+void query_int(struct query *q, int64_t v);
+int query_step(struct query *q);                             /* 1: a row; 0: no more, or failed */
+const char *query_col(struct query *q, int col);             /* NULL for NULL */
+int64_t query_col_int(struct query *q, int col);
+/* Ends it and gives the lock back; 0, or what failed, put as "cannot <doing>". */
+int query_done(struct query *q, struct err *err, const char *doing);
+int query_run(struct query *q, struct err *err, const char *doing); /* step to the end, done */

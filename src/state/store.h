@@ -1,0 +1,106 @@
+/* store - what must outlive the daemon: sandboxes, images, keys, events.
+ *
+ * One interface in nouns; an engine (sqlite*.c) keeps the rows. Rows are plain text and numbers:
+ * what a state or a spec means is the caller's business, except that a sandbox with an ended_ms
+ * is a record of one that is gone. Safe from any thread; every call is a short blocking write or
+ * read. A commit survives the daemon's death at once, and the machine's within seconds. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+struct store;
+
+/* `dir` is made if it is missing. Only one process at a time may have it open. */
+int store_open(const char *dir, struct store **ret_store, struct err *err);
+void store_close(struct store *store);
+DEFINE_FREEP(struct store *, store_close)
+
+/* Moves the write-ahead log into the database when it has grown. Slow: call from a thread that
+ * may wait. */
+int store_tidy(struct store *store, struct err *err);
+
+/* ---- sandboxes ---- */
+
+struct store_sandbox {
+    const char *id, *owner;
+    const char *name; /* NULL: none; unique per owner among those that are not gone */
+    const char *state, *cause;
+    const char *tree; /* the image tree it was made from */
+    const char *spec;
+    int64_t created_ms, started_ms, stopped_ms, expires_ms, last_active_ms, ended_ms;
+};
+
+/* Called with a row that is valid until it returns; anything but 0 ends the walk and is its
+ * result. Must not call the store again. */
+typedef int store_sandbox_fn(void *ctx, const struct store_sandbox *row);
+
+int store_sandbox_add(struct store *store, const struct store_sandbox *row, struct err *err);
+/* All columns but id, owner and created_ms. Both give -EEXIST for a taken name. */
+int store_sandbox_save(struct store *store, const struct store_sandbox *row, struct err *err);
+/* Only state, cause and the times: the cheap one. */
+int store_sandbox_mark(struct store *store, const struct store_sandbox *row, struct err *err);
+int store_sandbox_active(struct store *store, const char *id, int64_t last_active_ms,
+                         struct err *err);
+int store_sandbox_live(struct store *store, store_sandbox_fn *fn, void *ctx, struct err *err);
+/* The newest record of one that is gone, by id or else by name; calls fn at most once. */
+int store_sandbox_gone(struct store *store, const char *owner, const char *who,
+                       store_sandbox_fn *fn, void *ctx, struct err *err);
+/* Records in order of (created_ms, id), from behind that place. */
+int store_sandbox_gone_list(struct store *store, const char *owner, bool ascending,
+                            int64_t after_ms, const char *after_id, store_sandbox_fn *fn,
+                            void *ctx, struct err *err);
+/* Forget the records that ended before that moment, and the oldest beyond `keep`. */
+int store_sandbox_prune(struct store *store, int64_t ended_before_ms, unsigned keep,
+                        struct err *err);
+
+/* ---- images ---- */
+
+struct store_image {
+    const char *name, *tree, *digest;
+    int64_t size_bytes, created_ms;
+};
+typedef int store_image_fn(void *ctx, const struct store_image *row);
+
+int store_image_put(struct store *store, const struct store_image *row, struct err *err);
+int store_image_remove(struct store *store, const char *name, struct err *err);
+int store_image_each(struct store *store, store_image_fn *fn, void *ctx, struct err *err);
+
+/* ---- keys ---- */
+
+struct store_key {
+    const char *id, *owner, *name;
+    const char *hash; /* hex; never the key itself */
+    int64_t created_ms, last_used_ms;
+};
+typedef int store_key_fn(void *ctx, const struct store_key *row);
+
+int store_key_add(struct store *store, const struct store_key *row, struct err *err);
+int store_key_used(struct store *store, const char *id, int64_t last_used_ms, struct err *err);
+int store_key_remove(struct store *store, const char *id, struct err *err);
+int store_key_each(struct store *store, store_key_fn *fn, void *ctx, struct err *err);
+
+/* ---- events ---- */
+
+struct store_event {
+    int64_t seq; /* given by the store: later ones are greater, none is used twice */
+    int64_t time_ms;
+    const char *owner, *sandbox, *type, *data;
+};
+typedef int store_event_fn(void *ctx, const struct store_event *row);
+
+int store_event_add(struct store *store, const struct store_event *row, int64_t *ret_seq,
+                    struct err *err);
+/* Those with seq > since, in order; sandbox NULL: of all. */
+int store_event_each(struct store *store, const char *owner, const char *sandbox, int64_t since,
+                     unsigned limit, store_event_fn *fn, void *ctx, struct err *err);
+int store_event_last(struct store *store, int64_t *ret_seq, struct err *err); /* 0: none yet */
+int store_event_prune(struct store *store, unsigned keep, struct err *err);
+
+/* ---- meta: a few facts about the store itself ---- */
+
+/* 1 and a value (malloc'd), 0 when there is none. */
+int store_meta_get(struct store *store, const char *key, char **ret_value, struct err *err);
+int store_meta_set(struct store *store, const char *key, const char *value, struct err *err);

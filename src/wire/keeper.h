@@ -1,0 +1,86 @@
+/* keeper - the messages between warrend and warren-keeper.
+ *
+ * One SOCK_SEQPACKET connection to <run>/keeper.sock carries one operation: one request
+ * datagram, one answer datagram (WATCH answers forever). Both are a fixed struct, so that the
+ * privileged side parses nothing: it checks the size, the op, and each member against its
+ * shape. Strings are NUL-terminated within their arrays. A dead keeper shows as a reset
+ * connection, never as a wait. */
+#pragma once
+#include <stdint.h>
+
+#include "base/id.h"
+
+#define KEEPER_VERSION 1
+#define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */
+#define KEEPER_MSG_SIZE 400
+#define KEEPER_WHAT_SIZE 40
+
+enum keeper_op {
+    KEEPER_MAKE = 1, /* id, image, limits: storage if it is not there yet, then a running cell */
+    KEEPER_LIMITS,   /* id, limits: of a running cell; 0 leaves a limit as it is */
+    KEEPER_STOP,     /* id: kill everything in it; its storage stays */
+    KEEPER_DELETE,   /* id: kill everything, remove its storage; done twice is fine */
+    KEEPER_FREEZE,   /* id: stop its workload's clock */
+    KEEPER_THAW,     /* id */
+    KEEPER_STAT,     /* id: usage */
+    KEEPER_LIST,     /* answers one datagram a cell (running or only stored), then one with OK */
+    KEEPER_WATCH,    /* answers one datagram whenever a cell's init dies by itself */
+    KEEPER_IMAGE_PUT, /* image, and an fd to read a root filesystem tar from */
+    KEEPER_IMAGE_RM,  /* image */
+    KEEPER_IMAGE_LIST, /* one datagram an image, then OK */
+    KEEPER_PROBE,      /* what this host offers: answers in `probe` */
+};
+
+struct keeper_limits {
+    uint64_t memory_bytes;
+    uint64_t disk_bytes;
+    uint32_t cpu_millis; /* 1000 is one cpu */
+    uint32_t pids;
+};
+
+struct keeper_request {
+    uint32_t version;
+    uint32_t op;
+    char id[ID_SIZE];
+    char image[KEEPER_IMAGE_SIZE];
+    struct keeper_limits limits;
+};
+
+struct keeper_usage {
+    uint64_t memory_bytes;
+    uint64_t memory_peak_bytes;
+    uint64_t cpu_us;
+    uint64_t disk_bytes;
+    uint64_t oom_kills;
+    uint32_t pids;
+};
+
+enum keeper_probe_flag {
+    KEEPER_HAS_CGROUP2 = 1,       /* controllers in the unified hierarchy */
+    KEEPER_HAS_CGROUP1 = 2,       /* controllers in v1 hierarchies */
+    KEEPER_HAS_IDMAP = 4,         /* id-mapped mounts as overlay layers */
+    KEEPER_HAS_QUOTA = 8,         /* a hard disk limit */
+    KEEPER_HAS_POOL_IMAGE = 16,   /* storage is a btrfs image file of our own */
+    KEEPER_HAS_SIMPLE_QUOTA = 32, /* btrfs simple quotas rather than full ones */
+    KEEPER_HAS_MEMORY = 64,       /* each controller found */
+    KEEPER_HAS_CPU = 128,
+    KEEPER_HAS_PIDS = 256,
+    KEEPER_HAS_FREEZER = 512,
+    KEEPER_HAS_KILL = 1024, /* cgroup.kill */
+};
+
+struct keeper_reply {
+    uint32_t version;
+    int32_t result;              /* 0, or -errno: then what and msg say why */
+    char what[KEEPER_WHAT_SIZE]; /* stable name of the failure, or empty */
+    char msg[KEEPER_MSG_SIZE];
+    uint32_t more;               /* 1: another datagram follows (LIST, IMAGE_LIST, WATCH) */
+    char id[ID_SIZE];            /* LIST, WATCH */
+    char image[KEEPER_IMAGE_SIZE]; /* LIST, IMAGE_LIST */
+    uint32_t running;            /* LIST: its init is alive */
+    uint64_t size_bytes;         /* IMAGE_PUT, IMAGE_LIST: bytes on disk */
+    struct keeper_usage usage;   /* STAT */
+    uint32_t probe;              /* PROBE: enum keeper_probe_flag */
+    uint64_t pool_total_bytes;   /* PROBE */
+    uint64_t pool_free_bytes;
+};

@@ -1,0 +1,149 @@
+/* wire - the framed protocol between warrend and warren-init, and the field codec.
+ *
+ * One connection carries one operation. A frame is a 16-byte header and a payload.
+ * Requests and most answers hold fields (tag, length, value); OUTPUT and INPUT frames hold
+ * raw bytes. Bytes in, messages out: no policy here. What comes from the other side is
+ * hostile: every length is checked before it is believed. All integers little endian.
+ *
+ *   client sends              warren-init answers
+ *   START  {argv.. env.. ..}  STARTED | ERROR; then OUTPUT*, [DROPPED], EXITED; the client may
+ *                             send INPUT, STDIN_EOF, RESIZE, SIGNAL on the same connection
+ *   ATTACH {proc, since}      STARTED | ERROR; then as after START, replayed from `since`
+ *   WRITE  {proc, data}       OK once taken | ERROR
+ *   CLOSE  {proc}             OK | ERROR                    (end of its stdin)
+ *   SIGNAL {proc, signo, scope}  OK | ERROR
+ *   RESIZE {proc, rows, cols} OK | ERROR
+ *   LIST   {flags}            PROCESS*, then OK             (one frame a process)
+ *   PING                      OK {uptime_ms, procs}
+ *   SHUTDOWN {grace_ms}       OK once every process is gone, or the grace has passed
+ *
+ * A process goes on when the connection that started it ends. While a connection is attached
+ * the process is held back by it (back-pressure); with nobody attached the ring keeps the
+ * newest output and counts what it dropped. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define WIRE_HEADER_SIZE 16
+#define WIRE_PAYLOAD_MAX (4u * 1024 * 1024) /* a START: twice the kernel's default ARG_MAX */
+#define WIRE_DATA_MAX (64u * 1024)          /* an OUTPUT or INPUT frame: a full pipe */
+
+enum wire_type {
+    /* requests */
+    WIRE_START = 1,
+    WIRE_ATTACH,
+    WIRE_WRITE,
+    WIRE_CLOSE,
+    WIRE_SIGNAL,
+    WIRE_RESIZE,
+    WIRE_LIST,
+    WIRE_PING,
+    WIRE_SHUTDOWN,
+    /* on an attached connection, client to init */
+    WIRE_INPUT = 32, /* raw bytes for stdin or the pty */
+    WIRE_STDIN_EOF,
+    /* answers */
+    WIRE_OK = 64,
+    WIRE_ERROR,   /* {code errno, what, message} */
+    WIRE_STARTED, /* a process, as in PROCESS */
+    WIRE_OUTPUT,  /* raw bytes; header.stream, header.offset */
+    WIRE_DROPPED, /* {bytes}: output between header.offset and the next frame is lost */
+    WIRE_EXITED,  /* a process, as in PROCESS, with exit fields */
+    WIRE_PROCESS,
+};
+
+enum wire_stream { WIRE_STDOUT = 1, WIRE_STDERR = 2, WIRE_PTY = 3 };
+
+struct wire_header {
+    uint32_t len; /* of the payload */
+    uint8_t type;
+    uint8_t stream;
+    uint16_t zero;
+    uint64_t offset; /* OUTPUT: bytes of all streams of this process before this frame */
+};
+
+enum wire_tag {
+    WIRE_T_ARGV = 1, /* repeated, in order */
+    WIRE_T_ENV,      /* repeated "NAME=value" */
+    WIRE_T_CWD,
+    WIRE_T_USER, /* name or "uid" or "uid:gid"; as docker's --user */
+    WIRE_T_FLAGS,
+    WIRE_T_ROWS,
+    WIRE_T_COLS,
+    WIRE_T_TIMEOUT_MS, /* kill the process's tree after this long */
+    WIRE_T_LABEL,      /* the caller's own word for the process */
+    WIRE_T_NOFILE,     /* RLIMIT_NOFILE */
+    WIRE_T_RING,       /* output ring, bytes */
+    WIRE_T_PROC,       /* the process's number in this sandbox; never reused while init lives */
+    WIRE_T_SINCE,      /* output offset to replay from */
+    WIRE_T_DATA,
+    WIRE_T_SIGNO,
+    WIRE_T_SCOPE,
+    WIRE_T_GRACE_MS,
+    WIRE_T_PID, /* as seen inside the sandbox */
+    WIRE_T_PPID,
+    WIRE_T_STATE, /* enum wire_state */
+    WIRE_T_EXIT_CODE,
+    WIRE_T_EXIT_SIGNAL,
+    WIRE_T_REASON,     /* enum wire_reason */
+    WIRE_T_STARTED_MS, /* wall clock */
+    WIRE_T_ENDED_MS,
+    WIRE_T_CPU_US, /* user and system, of the process and its reaped children */
+    WIRE_T_RSS_BYTES,
+    WIRE_T_OFFSET, /* output bytes produced so far */
+    WIRE_T_BYTES,
+    WIRE_T_CODE,
+    WIRE_T_WHAT, /* stable failure name: program_not_found, user_not_found, ... */
+    WIRE_T_MESSAGE,
+    WIRE_T_UPTIME_MS,
+    WIRE_T_PROCS,
+};
+
+enum wire_flag {
+    WIRE_F_PTY = 1,       /* a terminal, ROWS x COLS */
+    WIRE_F_STDIN = 2,     /* stdin is a pipe kept open; without it stdin is /dev/null */
+    WIRE_F_NO_OUTPUT = 4, /* ATTACH: only wait for EXITED */
+    WIRE_F_ALL = 8,       /* LIST: also what was not started through the API */
+};
+
+enum wire_scope { WIRE_SCOPE_PROCESS, WIRE_SCOPE_GROUP, WIRE_SCOPE_TREE };
+enum wire_state { WIRE_RUNNING, WIRE_ENDED };
+enum wire_reason { WIRE_EXIT, WIRE_SIGNALLED, WIRE_OOM, WIRE_TIMEOUT };
+
+void wire_header_put(unsigned char out[WIRE_HEADER_SIZE], const struct wire_header *h);
+/* -EPROTO when the header is not one of ours or its length is over the limit. */
+int wire_header_get(const unsigned char in[WIRE_HEADER_SIZE], struct wire_header *ret_h);
+
+/* ---- fields: u8 tag, u32 length, value ---- */
+
+int wire_put(struct buf *b, enum wire_tag tag, const void *p, size_t n);
+int wire_put_str(struct buf *b, enum wire_tag tag, const char *s); /* NULL: puts nothing */
+int wire_put_u64(struct buf *b, enum wire_tag tag, uint64_t v);
+
+struct wire_field {
+    enum wire_tag tag;
+    const char *p; /* into the payload; NOT terminated */
+    size_t n;
+};
+
+struct wire_reader {
+    const char *p;
+    size_t n;
+};
+
+/* 1 and a field, 0 at the end, -EPROTO. */
+int wire_next(struct wire_reader *r, struct wire_field *ret_f);
+int wire_field_u64(const struct wire_field *f, uint64_t *ret_v);
+/* A malloc'd string; -EINVAL if it holds a NUL. */
+int wire_field_str(const struct wire_field *f, char **ret_s);
+
+/* ---- blocking helpers, for the side that has a thread per operation ---- */
+
+int wire_send(int fd, enum wire_type type, const struct buf *payload /* may be NULL */);
+int wire_send_raw(int fd, enum wire_type type, const void *p, size_t n);
+/* Read one frame; the payload replaces what `payload` held. -EPIPE at end of stream,
+ * -ETIMEDOUT when timeout_ms (-1: none) passed before the frame began. */
+int wire_recv(int fd, struct wire_header *ret_h, struct buf *payload, int timeout_ms);

@@ -1,0 +1,274 @@
+"""The crash rule: any of our processes may be killed at any moment, and nothing a user made is lost.
+
+CRASH_ROUNDS says how often the random rounds kill (40 unless set; hundreds for a long run).
+"""
+import contextlib
+import http.client
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+from harness import cells_in_cgroups, output_of, until
+
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "40"))
+
+
+def test_sandboxes_and_commands_outlive_the_daemon(fresh):
+    api = fresh.api
+    who = api.create(image="tiny", name="survivor", metadata={"k": "v"}, env={"E": "1"})["id"]
+    n = api.start(who, "i=0; while :; do echo $i; i=$((i+1)); sleep 0.01; done")["process"]
+    until(lambda: api.process(who, n)["output_bytes"] > 20)
+    before = api.get(who)
+    fresh.kill()
+    seen = before["id"]
+    fresh.start()
+    after = api.get("survivor")
+    for member in ("id", "name", "metadata", "env", "created_at", "started_at", "state"):
+        assert after[member] == before[member], member
+    p = api.process(seen, n)
+    assert p["state"] == "running"
+    with api.output(who, n) as s:
+        lines = b""
+        while lines.count(b"\n") < 50:
+            lines += output_of([s.until(type="stdout")])
+    numbers = [int(x) for x in lines.split(b"\n")[:50]]
+    assert numbers == list(range(numbers[0], numbers[0] + 50))  # nothing was lost in between
+    api.signal(who, n, "KILL")
+    assert api.wait(who, n)["signal"] == "SIGKILL"
+
+
+def test_output_of_a_command_that_ended_meanwhile_is_there(fresh):
+    api = fresh.api
+    who = api.create(image="tiny")["id"]
+    n = api.start(who, "sleep 0.3; echo done; exit 9")["process"]
+    fresh.kill()
+    fresh.start()
+    assert api.wait(who, n)["exit_code"] == 9
+    with api.output(who, n) as s:
+        assert output_of(list(s)) == b"done\n"
+
+
+def test_the_keeper_comes_back(fresh):
+    api = fresh.api
+    who = api.create(image="tiny")["id"]
+    n = api.start(who, ["sleep", "600"])["process"]
+    fresh.kill_keeper()
+    assert api.out(who, ["echo", "no keeper needed"]) == "no keeper needed\n"
+
+    def made():
+        reply = api.call("POST", "/v1/sandboxes", {"image": "tiny"})
+        assert reply.status in (201, 503), reply
+        return reply.status == 201 and reply.json["id"]
+    other = until(made, "the keeper to be back")
+    assert api.out(other, ["echo", "x"]) == "x\n"
+    assert api.process(who, n)["state"] == "running"
+    api.delete(who)
+    api.delete(other)
+    until(lambda: not cells_in_cgroups([who, other]))
+
+
+def test_an_init_that_dies_is_told_as_a_crash(fresh):
+    api = fresh.api
+    who = api.create(image="tiny")["id"]
+    api.out(who, "echo kept > /root/f")
+    inits = [pid for pid in all_pids_of(who) if pid_inside(pid) == 1]
+    assert inits
+    os.kill(inits[0], signal.SIGKILL)
+    assert api.wait_event("sandbox.stopped", who)["data"]["cause"] == "crashed"
+    s = until(lambda: (s := api.get(who))["state"] == "stopped" and s)
+    assert s["stop_cause"] == "crashed"
+    api.ok("POST", f"/v1/sandboxes/{who}/start")
+    assert api.out(who, ["cat", "/root/f"]) == "kept\n"
+
+
+def all_pids_of(who):
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                if who in open(f"/proc/{name}/cgroup").read():
+                    found.append(int(name))
+    return found
+
+
+def pid_inside(pid):
+    with contextlib.suppress(OSError):
+        for line in open(f"/proc/{pid}/status"):
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+
+
+def test_timers_go_on_after_a_restart(fresh):
+    api = fresh.api
+    passed = api.create(image="tiny", timeout_s=1)["id"]      # ends while the daemon is away
+    later = api.create(image="tiny", timeout_s=3)["id"]       # ends after it is back
+    far = api.create(image="tiny", timeout_s=500, on_timeout="stop")
+    fresh.kill()
+    time.sleep(1.2)  # the one wait for time itself: an end of life passes unseen
+    fresh.start()
+    for who in (passed, later):
+        api.wait_event("sandbox.deleted", who)
+        until(lambda: api.call("GET", f"/v1/sandboxes/{who}").code == "sandbox_gone")
+        assert api.call("GET", f"/v1/sandboxes/{who}").json["error"]["cause"] == "timeout"
+    after = api.get(far["id"])
+    assert after["expires_at"] == far["expires_at"] and after["state"] == "running"
+    api.delete(far["id"])
+
+
+def test_stopped_sandboxes_are_found_again(fresh):
+    api = fresh.api
+    who = api.create(image="tiny")["id"]
+    api.out(who, "echo kept > /root/f")
+    api.ok("POST", f"/v1/sandboxes/{who}/stop")
+    fresh.kill()
+    fresh.kill_keeper()
+    fresh.start()
+    assert api.get(who)["state"] == "stopped"
+    api.ok("POST", f"/v1/sandboxes/{who}/start")
+    assert api.out(who, ["cat", "/root/f"]) == "kept\n"
+
+
+class Load(threading.Thread):
+    """Clients that go on whatever happens; they know only what the API confirmed to them."""
+
+    def __init__(self, api, seed):
+        super().__init__(daemon=True)
+        self.api, self.random, self.stopping = api, random.Random(seed), threading.Event()
+        self.alive, self.deleted, self.tried_names, self.bad = {}, set(), set(), []
+        self.count = 0
+
+    def attempt(self, method, path, body=None):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.api.call(method, path, body, timeout=30)
+
+    def run(self):
+        while not self.stopping.is_set():
+            try:
+                self.one()
+            except Exception as e:  # pylint: disable=broad-except
+                self.bad.append(repr(e))
+                return
+
+    def one(self):
+        choice = self.random.random()
+        if choice < 0.4 or not self.alive:
+            name = f"n{self.ident}-{self.count}"
+            self.count += 1
+            self.tried_names.add(name)
+            reply = self.attempt("POST", "/v1/sandboxes", {"image": "tiny", "name": name})
+            if reply is not None:
+                if reply.status == 201:
+                    self.alive[reply.json["id"]] = name
+                elif reply.status not in (503, 409, 500):
+                    self.bad.append(repr(reply))
+        elif choice < 0.8:
+            who = self.random.choice(list(self.alive))
+            reply = self.attempt("POST", f"/v1/sandboxes/{who}/exec", {"argv": ["echo", who]})
+            if reply is not None and reply.status == 200:
+                if reply.json["stdout"] != who + "\n":
+                    self.bad.append(repr(reply))
+            elif reply is not None and reply.status == 404:
+                self.bad.append(f"lost {who}: {reply!r}")
+        else:
+            who = self.random.choice(list(self.alive))
+            del self.alive[who]
+            self.deleted.add(who)
+            reply = self.attempt("DELETE", f"/v1/sandboxes/{who}")
+            if reply is not None and reply.status not in (204, 404, 409, 503, 500):
+                self.bad.append(repr(reply))
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("victim", ["daemon", "keeper", "both"])
+def test_killed_at_random_points(fresh, victim):
+    """While clients create, exec and delete, kill; after each start all that was confirmed is there."""
+    api = fresh.api
+    seed = int(os.environ.get("CRASH_SEED", random.randrange(1 << 30)))
+    print(f"CRASH_SEED={seed}")
+    rng = random.Random(seed)
+    anchor = api.create(image="tiny")["id"]
+    n = api.start(anchor, "i=0; while :; do echo $i; i=$((i+1)); sleep 0.05; done")["process"]
+    loads = [Load(api, seed + i) for i in range(3)]
+    for load in loads:
+        load.start()
+    rounds = max(1, ROUNDS // 3)
+    for _ in range(rounds):
+        time.sleep(rng.uniform(0.0, 0.25))  # the random point
+        if victim in ("daemon", "both"):
+            fresh.kill()
+        if victim in ("keeper", "both"):
+            fresh.kill_keeper()
+        if victim in ("daemon", "both"):
+            fresh.start()
+        else:
+            fresh.wait_healthy()
+        assert api.process(anchor, n)["state"] == "running", f"CRASH_SEED={seed}"
+    for load in loads:
+        load.stopping.set()
+    for load in loads:
+        load.join(60)
+        assert not load.is_alive() and not load.bad, (load.bad, f"CRASH_SEED={seed}")
+
+    # What was confirmed runs and answers; what else is listed is whole as well.
+    listed = {}
+    cursor = None
+    while True:
+        page = api.list(limit=1000, **({"cursor": cursor} if cursor else {}))
+        listed.update({s["id"]: s for s in page["sandboxes"]})
+        cursor = page["next_cursor"]
+        if not cursor:
+            break
+    confirmed = {i for load in loads for i in load.alive} | {anchor}
+    assert confirmed <= set(listed), f"lost {confirmed - set(listed)} CRASH_SEED={seed}"
+    for who in listed:
+        assert api.out(who, ["echo", who]) == who + "\n", f"CRASH_SEED={seed}"
+    for who in list(listed):
+        api.delete(who)
+
+    # Nothing is left of any of them.
+    gone = set(listed) | {i for load in loads for i in load.deleted}
+    until(lambda: not cells_in_cgroups(gone), "the control groups' end", 20)
+    until(lambda: not [i for i in os.listdir(fresh.run / "cells") if i in gone], "the run directories' end", 20)
+    until(lambda: not any(all_pids_of(i) for i in list(gone)[:20]), "the processes' end", 20)
+    assert api.list()["sandboxes"] == []
+
+
+@pytest.mark.timeout(600)
+def test_a_daemon_killed_while_it_starts(fresh):
+    api = fresh.api
+    who = api.create(image="tiny")["id"]
+    n = api.start(who, ["sleep", "600"])["process"]
+    rng = random.Random(7)
+    for _ in range(10):
+        fresh.kill()
+        fresh.start(wait=False)
+        time.sleep(rng.uniform(0, 0.05))
+    fresh.kill()
+    fresh.kill_keeper()
+    fresh.start()
+    assert api.process(who, n)["state"] == "running"
+
+
+@pytest.mark.timeout(600)
+def test_an_image_import_cut_short_leaves_nothing(fresh, tiny_tar):
+    """Half a body, then the daemon dies: no image of that name, and the next import works."""
+    data = tiny_tar.read_bytes()
+    for i in range(3):
+        connection = http.client.HTTPConnection("127.0.0.1", fresh.port, timeout=30)
+        connection.putrequest("PUT", "/v1/images/cut")
+        for k, v in fresh.api.headers({"Content-Length": str(len(data))}).items():
+            connection.putheader(k, v)
+        connection.endheaders()
+        connection.send(data[: len(data) * (i + 1) // 4])
+        if i == 1:
+            fresh.kill_keeper()
+        fresh.restart()
+        connection.close()
+        assert "cut" not in [x["name"] for x in fresh.api.ok("GET", "/v1/images")["images"]]
+    fresh.api.import_image("cut", tiny_tar)
+    who = fresh.api.create(image="cut")["id"]
+    assert fresh.api.out(who, ["echo", "x"]) == "x\n"

@@ -1,0 +1,78 @@
+"""The two commands: what a stranger types first."""
+import os
+import re
+import subprocess
+import tempfile
+import urllib.request
+
+import pytest
+
+from harness import BUILD, ROOT, Daemon, free_port, leftovers, until
+
+
+def dev(*args, env=None, timeout=900):
+    return subprocess.run([str(ROOT / "dev"), *args], capture_output=True, text=True,
+                          timeout=timeout, env={**os.environ, **(env or {})})
+
+
+def test_help_names_every_command():
+    done = dev("help")
+    assert done.returncode == 0
+    for command in "up down build test bench asan tsan fuzz lint fmt clean".split():
+        assert re.search(rf"^  {command} ", done.stdout, re.M), command
+
+
+def test_an_unknown_command_is_refused_with_the_help():
+    done = dev("fly")
+    assert done.returncode != 0
+    assert "no command 'fly'" in done.stderr and "usage:" in done.stderr
+
+
+def test_ci_runs_the_tests():
+    assert "./dev test" in (ROOT / ".ci/run").read_text()
+
+
+@pytest.mark.skipif(BUILD != ROOT / "build", reason="another flavour of build is under test")
+@pytest.mark.timeout(900)
+def test_up_twice_and_down():
+    """`up` answers with a sandbox's own words, again without work; `down` leaves only files."""
+    with tempfile.TemporaryDirectory(prefix="wt-up-", dir="/tmp") as top:
+        os.chmod(top, 0o755)
+        port = free_port()
+        env = {"WARREN_DATA": f"{top}/data", "WARREN_RUN": f"{top}/run",
+               "WARREN_LISTEN": f"127.0.0.1:{port}"}
+        try:
+            first = dev("up", env=env)
+            assert first.returncode == 0, first.stderr
+            assert re.search(r"Hello from [a-z][a-z0-9]{19}", first.stdout), first.stdout
+            assert re.search(r"[\d.]+ ms to make a sandbox", first.stdout)
+            key = re.search(r"^ +key +(\S+)", first.stdout, re.M).group(1)
+            assert os.stat(f"{top}/data/first-key").st_mode & 0o077 == 0
+
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/sandboxes",
+                                             headers={"Authorization": f"Bearer {key}"})
+            assert urllib.request.urlopen(request, timeout=10).status == 200
+
+            second = dev("up", env=env)
+            assert second.returncode == 0, second.stderr
+            assert "Handing the image" not in second.stderr
+            assert key in second.stdout
+        finally:
+            down = dev("down", env=env)
+        assert down.returncode == 0, down.stderr
+
+        class Place:
+            dir = top
+        until(lambda: not leftovers(Place), "nothing left after down", 10)
+        assert os.path.exists(f"{top}/data/first-key")
+        assert dev("down", env=env).returncode == 0  # done twice is fine
+
+
+def test_the_operators_own_key_is_taken_as_it_is():
+    daemon = Daemon(key="any string of 20 or more characters")
+    try:
+        assert daemon.api.call("GET", "/v1/sandboxes").status == 200
+        assert daemon.api.with_key("another string of 20 and more").call(
+            "GET", "/v1/sandboxes").status == 401
+    finally:
+        daemon.close()
