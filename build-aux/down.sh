@@ -19,4 +19,4 @@ case $(readlink "/proc/$pid/exe") in
 esac
 rm -f "$data/warrend.pid"
 [ ! -x build/warren-keeper ] || step "Ending the sandboxes" \
-    build/warren-keeper --data "$data" --run "$run" --teardown
+    build/warren-keeper --data "$data" --run "$run" --cgroup "$(cgroup_of "$run")" --teardown

@@ -16,6 +16,12 @@ need_root()
     [ "$(id -u)" = 0 ] || fail "this needs root: sudo ./dev $command"
 }
 
+# Each run directory has a control group of its own, so that daemons side by side do not meet.
+cgroup_of() # run directory
+{
+    echo "warren-$(printf %s "$1" | cksum | cut -d ' ' -f 1)"
+}
+
 # Run a command with its output kept aside, showing that it lives: on a terminal one moving line,
 # elsewhere a line now and then. Its output is shown only when it fails.
 step() # title, command...

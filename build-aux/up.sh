@@ -67,7 +67,7 @@ if ! daemon_pid >/dev/null; then
         fail "warren already runs as a service; stop it first: systemctl stop warren"
     fi
     WARREN_API_KEY=$key setsid "$PWD/build/warrend" --listen "$listen" --data "$data" \
-        --run "$run" >>"$logfile" 2>&1 </dev/null &
+        --run "$run" --cgroup "$(cgroup_of "$run")" >>"$logfile" 2>&1 </dev/null &
     echo $! >"$data/warrend.pid"
     wait_until "the daemon did not come up" 300 healthy
     say "-- The daemon runs, log in $logfile"

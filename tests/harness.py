@@ -243,6 +243,7 @@ class Daemon:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="wt-", dir="/tmp"))
         self.dir.chmod(0o755)
         self.data, self.run = self.dir / "data", self.dir / "run"
+        self.cgroup = self.dir.name
         self.port = free_port()
         self.args = [str(a) for a in args]
         self.key, self.env = key, env or {}
@@ -274,7 +275,7 @@ class Daemon:
         log = open(self.dir / "log", "ab")
         self.process = subprocess.Popen(
             self.command("warrend", "--listen", f"127.0.0.1:{self.port}", "--data", str(self.data),
-                         "--run", str(self.run), *self.args),
+                         "--run", str(self.run), "--cgroup", self.cgroup, *self.args),
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(),
             start_new_session=True)
         log.close()
@@ -329,7 +330,7 @@ class Daemon:
     def teardown(self):
         return subprocess.run(
             self.command("warren-keeper", "--data", str(self.data), "--run", str(self.run),
-                         "--teardown"),
+                         "--cgroup", self.cgroup, "--teardown"),
             env=self.environment(), capture_output=True, text=True, timeout=DEADLINE * 4)
 
     def close(self):
@@ -396,14 +397,9 @@ def loops_of(daemon):
     return found
 
 
-def cgroups_now():
-    """Every control group whose path names something of Warren's."""
-    found = set()
-    for top, dirs, _ in os.walk("/sys/fs/cgroup"):
-        for d in dirs:
-            if "warren" in d:
-                found.add(os.path.join(top, d))
-    return found
+def cgroups_of(daemon):
+    return [os.path.join(top, d) for top, dirs, _ in os.walk("/sys/fs/cgroup") for d in dirs
+            if d == getattr(daemon, "cgroup", None)]
 
 
 def cells_in_cgroups(ids):
@@ -416,7 +412,7 @@ def cells_in_cgroups(ids):
 
 def leftovers(daemon):
     left = {"processes": processes_of(daemon), "mounts": mounts_of(daemon),
-            "loops": loops_of(daemon)}
+            "loops": loops_of(daemon), "cgroups": cgroups_of(daemon)}
     return {k: v for k, v in left.items() if v}
 
 

@@ -40,8 +40,8 @@ def test_a_port_in_use_is_said(daemon):
     import tempfile
     with tempfile.TemporaryDirectory(prefix="wt-port-", dir="/tmp") as d:
         done = subprocess.run(daemon.command("warrend", "--listen", f"127.0.0.1:{daemon.port}", "--data",
-                                             f"{d}/data", "--run", f"{d}/run"),
+                                             f"{d}/data", "--run", f"{d}/run", "--cgroup", "wt-port"),
                               capture_output=True, text=True, timeout=60, env=daemon.environment())
         assert done.returncode != 0 and str(daemon.port) in done.stderr
         subprocess.run(daemon.command("warren-keeper", "--data", f"{d}/data", "--run", f"{d}/run",
-                                      "--teardown"), timeout=60)
+                                      "--cgroup", "wt-port", "--teardown"), timeout=60)

@@ -28,9 +28,9 @@ static const struct opt exec_table[] = {
     { 0, "label", OPT_TEXT, AT(process.label), "WORD", "A word of your own to know it by.", NULL },
 };
 
-static int start_only(struct cli *cli, const char *id, json_t *spec)
+static int start_only(struct cli *cli, const char *id, json_t *taken)
 {
-    _cleanup_json_ json_t *own = spec;
+    _cleanup_json_ json_t *spec = taken;
     _cleanup_json_ json_t *process = NULL;
     _cleanup_free_ char *path = api_path("sandboxes", id, "processes", NULL);
     struct err err = ERR_INIT;

@@ -20,7 +20,7 @@ static const struct opt update_table[] = {
     { 'e', "env", OPT_PAIRS, AT(shape.env), "NAME=VALUE",
       "Set a variable for commands started from now on; the others stay.", NULL },
     { 0, "unset-env", OPT_LIST, AT(unset_env), "NAME", "Take a variable away.", NULL },
-    SHAPE_LIMIT_OPTS(struct update_opts),
+    SHAPE_LIMIT_ROWS(struct update_opts, "", "", "", ""),
     SHAPE_LIFE_OPTS(struct update_opts),
 };
 

@@ -59,21 +59,20 @@ int ndjson_end(struct ndjson *nd)
     return r;
 }
 
-static int sextet(unsigned char c)
+/* The alphabet's values plus one, so that what is not in it reads as 0. */
+static void fill_alphabet(unsigned char table[256])
 {
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    if (c == '+')
-        return 62;
-    return c == '/' ? 63 : -1;
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (unsigned i = 0; i < 64; i++)
+        table[(unsigned char)alphabet[i]] = (unsigned char)(i + 1);
 }
 
 int unbase64(const char *p, size_t n, struct buf *out)
 {
+    static unsigned char table[256];
+    if (!table['A'])
+        fill_alphabet(table);
     while (n > 0 && p[n - 1] == '=')
         n--;
     if (n % 4 == 1)
@@ -81,18 +80,20 @@ int unbase64(const char *p, size_t n, struct buf *out)
     int r = buf_reserve(out, n / 4 * 3 + 3);
     if (r < 0)
         return r;
+    unsigned char *to = (unsigned char *)out->data + out->len;
     unsigned acc = 0, bits = 0;
     for (size_t i = 0; i < n; i++) {
-        int v = sextet((unsigned char)p[i]);
-        if (v < 0)
+        unsigned v = table[(unsigned char)p[i]];
+        if (v == 0)
             return -EPROTO;
-        acc = acc << 6 | (unsigned)v;
+        acc = acc << 6 | (v - 1);
         bits += 6;
         if (bits >= 8) {
             bits -= 8;
-            out->data[out->len++] = (char)(acc >> bits & 0xff);
+            *to++ = (unsigned char)(acc >> bits);
         }
     }
+    out->len = (size_t)((char *)to - out->data);
     out->data[out->len] = '\0';
     return 0;
 }

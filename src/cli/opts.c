@@ -55,6 +55,8 @@ const char *nearest(const char *text, const char *const *words, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (strlen(words[i]) > NEAREST_LEN_MAX)
             continue;
+        if (len > 1 && strncmp(text, words[i], len) == 0)
+            return words[i]; /* cut short */
         size_t d = distance(text, words[i]);
         if (d < least) {
             least = d;

@@ -132,6 +132,7 @@ TEST(only_a_close_word_is_suggested)
     static const char *const words[] = { "run", "create", "ls", "exec" };
     CHECK_STR(nearest("creat", words, 4), "create");
     CHECK_STR(nearest("rum", words, 4), "run");
+    CHECK_STR(nearest("ex", words, 4), "exec");
     CHECK(nearest("zzzz", words, 4) == NULL);
     CHECK(nearest("a-very-long-word-that-is-no-command-at-all", words, 4) == NULL);
 }

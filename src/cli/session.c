@@ -108,6 +108,17 @@ static void on_exit_event(struct session *s, const json_t *event)
         cli_note("the program was killed when its time was up");
 }
 
+/* The daemon cannot go on with this stream: the sandbox died or was deleted under it. */
+static void on_error_event(struct session *s, const json_t *event)
+{
+    struct err err = ERR_INIT;
+    const json_t *e = json_object_get(event, "error");
+    const char *message = member_text(json_is_object(e) ? e : event, "message");
+    (void)sink_flush(&s->sink);
+    (void)err_set(&err, EIO, "%s", *message ? message : "the output ended without a reason");
+    fail(s, &err);
+}
+
 static int on_event(void *arg, const json_t *event)
 {
     struct session *s = arg;
@@ -126,6 +137,8 @@ static int on_event(void *arg, const json_t *event)
         if (!s->config->tty)
             cli_note("%" PRId64 " bytes of output were lost: nobody was reading",
                      member_int(event, "bytes"));
+    } else if (strcmp(type, "error") == 0) {
+        on_error_event(s, event);
     } else if (json_object_get(event, "process")) {
         /* The start event; or a plain process, from a daemon that does not stream a start. */
         s->process = member_int(event, "process");
@@ -439,9 +452,9 @@ static int begin(struct session *s, struct cli *cli, const struct session_config
     return 0;
 }
 
-int session_run(struct cli *cli, const struct session_config *config, json_t *spec)
+int session_run(struct cli *cli, const struct session_config *config, json_t *taken)
 {
-    _cleanup_json_ json_t *own = spec;
+    _cleanup_json_ json_t *spec = taken;
     struct err err = ERR_INIT;
     struct session s;
     int r = begin(&s, cli, config);

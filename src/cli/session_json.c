@@ -25,9 +25,9 @@ static int read_all(int fd, struct buf *out, struct err *err)
     }
 }
 
-int session_run_json(struct cli *cli, const char *sandbox, bool input, json_t *spec)
+int session_run_json(struct cli *cli, const char *sandbox, bool input, json_t *taken)
 {
-    _cleanup_json_ json_t *own = spec;
+    _cleanup_json_ json_t *spec = taken;
     _cleanup_(buf_done) struct buf in = BUF_INIT(STDIN_MAX + 64 * 1024);
     _cleanup_free_ char *path = api_path("sandboxes", sandbox, "exec", NULL);
     _cleanup_free_ char *text = NULL;

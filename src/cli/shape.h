@@ -15,15 +15,18 @@ struct shape {
 };
 
 /* The rows, for a command whose options begin with `struct shape shape`. */
-#define SHAPE_LIMIT_OPTS(type_)                                                                    \
+#define SHAPE_LIMIT_ROWS(type_, cpus_, memory_, disk_, pids_)                                      \
     { 'c', "cpus", OPT_REAL, offsetof(type_, shape.cpus), "N",                                     \
-      "Processor time, in cpus; fractions are fine. Default 1.", NULL },                           \
+      "Processor time, in cpus; fractions are fine." cpus_, NULL },                                \
     { 'm', "memory", OPT_SIZE, offsetof(type_, shape.memory), "SIZE",                              \
-      "Memory, such as 512m or 2g; a bare number is MiB. Default 512m.", NULL },                   \
+      "Memory, such as 512m or 2g; a bare number is MiB." memory_, NULL },                         \
     { 0, "disk", OPT_SIZE, offsetof(type_, shape.disk), "SIZE",                                    \
-      "Space for its files, a hard limit. Default 10g.", NULL },                                   \
+      "Space for its files, a hard limit." disk_, NULL },                                          \
     { 0, "pids", OPT_COUNT, offsetof(type_, shape.pids), "N",                                      \
-      "Processes and threads at once. Default 512.", NULL }
+      "Processes and threads at once." pids_, NULL }
+
+#define SHAPE_LIMIT_OPTS(type_)                                                                    \
+    SHAPE_LIMIT_ROWS(type_, " Default 1.", " Default 512m.", " Default 10g.", " Default 512.")
 
 #define SHAPE_IMAGE_OPTS(type_)                                                                    \
     { 0, "image", OPT_TEXT, offsetof(type_, shape.image), "IMAGE",                                 \

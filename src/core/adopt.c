@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/keeper.h"
 #include "core/life.h"
-#include "core/record.h"
+#include "core/row.h"
 #include "core/timers.h"
 
 #define LOG_MODULE "adopt"
@@ -16,7 +16,7 @@ static int load_row(void *ctx, const struct store_sandbox *row)
     struct core *core = ctx;
     struct err err = ERR_INIT;
     struct sandbox s;
-    if (record_read(row, &s, &err) < 0) {
+    if (row_read(row, &s, &err) < 0) {
         char id[64];
         log_error("record skipped sandbox=%s err=\"%s\"", log_quote(id, sizeof(id), row->id),
                   err.msg);

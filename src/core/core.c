@@ -56,7 +56,7 @@ static int load(struct core *core, const struct core_config *config, struct err 
         return err_set(err, ENAMETOOLONG, "the path '%s' is too long", config->data_dir);
     int r = store_open(dir, &core->store, err);
     if (r >= 0)
-        r = feed_load(core, err);
+        r = events_load(core, err);
     if (r >= 0)
         r = keyring_load(core, config->first_key, err);
     if (r >= 0)
@@ -95,7 +95,7 @@ void core_free(struct core *core)
     if (!core)
         return;
     atomic_store(&core->stopping, true);
-    feed_close(core);
+    events_close(core);
     watch_stop(core);
     timers_stop(core);
     jobs_stop(core);

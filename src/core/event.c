@@ -12,12 +12,12 @@
 #define LIMIT_DEFAULT 100
 #define LIMIT_MAX 1000
 
-int feed_load(struct core *core, struct err *err)
+int events_load(struct core *core, struct err *err)
 {
     return store_event_last(core->store, &core->feed.last, err);
 }
 
-void feed_close(struct core *core)
+void events_close(struct core *core)
 {
     struct feed *f = &core->feed;
     (void)pthread_mutex_lock(&f->lock);

@@ -18,8 +18,9 @@
 static const char *known_name(const char *what)
 {
     static const char *const names[] = {
-        "no_space",   "image_not_found", "capacity",       "cell_exists",   "cell_not_found",
-        "image_in_use", "image_exists",  "invalid_image",  "invalid_field", "internal",
+        "no_space",     "image_not_found",     "capacity",      "cell_exists",
+        "image_in_use", "sandbox_not_running", "sandbox_busy",  "invalid_image",
+        "invalid_field", "internal",
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(what, names[i]) == 0)
@@ -191,14 +192,14 @@ int keeper_ask_make(struct core *core, const char *id, const char *tree,
                     const struct keeper_limits *limits, struct err *err)
 {
     struct keeper_request req = request(KEEPER_MAKE, id, tree, limits);
-    return keeper_ask(core, &req, NULL, err);
+    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot start sandbox '%s'", id);
 }
 
 int keeper_ask_limits(struct core *core, const char *id, const struct keeper_limits *limits,
                       struct err *err)
 {
     struct keeper_request req = request(KEEPER_LIMITS, id, NULL, limits);
-    return keeper_ask(core, &req, NULL, err);
+    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot limit sandbox '%s'", id);
 }
 
 int keeper_ask_cell(struct core *core, enum keeper_op op, const char *id, struct err *err)

@@ -7,7 +7,7 @@
 #include "core/event.h"
 #include "core/inside.h"
 #include "core/keeper.h"
-#include "core/record.h"
+#include "core/row.h"
 #include "core/spec.h"
 #include "core/timers.h"
 
@@ -18,7 +18,7 @@
 static void mark(struct core *core, const struct sandbox *s)
 {
     struct err err = ERR_INIT;
-    if (record_mark(core, s, &err) < 0)
+    if (row_mark(core, s, &err) < 0)
         log_warn("state not recorded sandbox=%s state=%s err=\"%s\"", s->id,
                  sandbox_state_name(s->state), err.msg);
 }
@@ -129,7 +129,7 @@ int life_delete(struct core *core, struct box *b, enum sandbox_cause cause, stru
     s = b->s;
     (void)pthread_mutex_unlock(&core->table.lock);
     struct err why = ERR_INIT;
-    if (record_save(core, &s, b->tree, &why) < 0)
+    if (row_save(core, &s, b->tree, &why) < 0)
         log_warn("end not recorded sandbox=%s err=\"%s\"", s.id, why.msg);
     box_remove(core, b);
     atomic_fetch_add(&core->deletes, 1);

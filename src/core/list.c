@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/record.h"
+#include "core/row.h"
 #include "core/table.h"
 
 #define LIMIT_DEFAULT 100
@@ -81,7 +81,7 @@ static int take_record(void *ctx, const struct store_sandbox *row)
 {
     struct gather *g = ctx;
     struct sandbox s;
-    int r = record_read(row, &s, NULL);
+    int r = row_read(row, &s, NULL);
     if (r == -ENOMEM)
         return r;
     if (r < 0)

@@ -126,5 +126,5 @@ bool image_tree_named(struct core *core, const char *tree);
 void image_tree_release(struct core *core, const char *tree);
 int image_record(struct core *core, const struct image *image, struct err *err);
 bool image_name_valid(const char *name);
-int feed_load(struct core *core, struct err *err);
-void feed_close(struct core *core);
+int events_load(struct core *core, struct err *err);
+void events_close(struct core *core);

@@ -9,7 +9,7 @@
 #include "core/keeper.h"
 #include "core/life.h"
 #include "core/pool.h"
-#include "core/record.h"
+#include "core/row.h"
 #include "core/spec.h"
 #include "core/timers.h"
 
@@ -62,7 +62,7 @@ static int create_warm(struct core *core, struct box *b, struct sandbox *ret_s, 
     r = now_running(core, b, ret_s, err);
     if (r < 0)
         goto undo;
-    r = record_add(core, ret_s, b->tree, err);
+    r = row_add(core, ret_s, b->tree, err);
     if (r < 0) {
         sandbox_done(ret_s);
         goto undo;
@@ -83,7 +83,7 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
     r = add(core, b, id, err);
     if (r < 0)
         return r;
-    r = record_add(core, &b->s, b->tree, err);
+    r = row_add(core, &b->s, b->tree, err);
     if (r < 0) {
         box_remove(core, b);
         return r;
@@ -93,7 +93,7 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
     if (r >= 0)
         r = now_running(core, b, ret_s, err);
     if (r >= 0) {
-        r = record_mark(core, ret_s, err);
+        r = row_mark(core, ret_s, err);
         if (r < 0)
             sandbox_done(ret_s);
     }
@@ -164,7 +164,7 @@ int sandbox_get(struct core *core, const char *owner, const char *who, struct sa
     int r = b ? sandbox_copy(&b->s, ret_s) : -ENOENT;
     (void)pthread_mutex_unlock(&t->lock);
     if (r == -ENOENT)
-        return record_missing(core, owner, who, ret_s, err);
+        return row_missing(core, owner, who, ret_s, err);
     return r < 0 ? err_set(err, -r, "cannot copy a sandbox") : 0;
 }
 
@@ -194,7 +194,7 @@ int sandbox_enter(struct core *core, const char *owner, const char *who, struct 
     }
     (void)pthread_mutex_unlock(&t->lock);
     if (r == -ENOENT)
-        return record_missing(core, owner, who, NULL, err);
+        return row_missing(core, owner, who, NULL, err);
     if (r == -ESRCH)
         return not_running(err, who, state);
     return r < 0 ? err_set(err, -r, "cannot copy a sandbox") : 0;
@@ -233,7 +233,7 @@ int sandbox_usage(struct core *core, const char *owner, const char *who,
     }
     (void)pthread_mutex_unlock(&t->lock);
     if (!id[0])
-        return record_missing(core, owner, who, NULL, err);
+        return row_missing(core, owner, who, NULL, err);
     if (state != SANDBOX_RUNNING && state != SANDBOX_STOPPED)
         return not_running(err, who, state);
     int r = keeper_ask_stat(core, id, ret_usage, err);
@@ -263,7 +263,7 @@ static int hold(struct core *core, const char *owner, const char *who, int wait_
 {
     int r = box_hold(core, owner, who, wait_ms, ret_b);
     if (r == -ENOENT)
-        return record_missing(core, owner, who, NULL, err);
+        return row_missing(core, owner, who, NULL, err);
     if (r == -EBUSY)
         return err_name(err, EBUSY, "sandbox_busy",
                         "sandbox '%.64s' is still busy with another operation; try again", who);

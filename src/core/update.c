@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "core/event.h"
 #include "core/keeper.h"
-#include "core/record.h"
+#include "core/row.h"
 #include "core/spec.h"
 #include "core/table.h"
 #include "core/timers.h"
@@ -107,7 +107,7 @@ static int carry_out(struct core *core, struct box *b, unsigned changes, struct 
     (void)pthread_mutex_lock(&core->table.lock);
     struct sandbox s = b->s;
     (void)pthread_mutex_unlock(&core->table.lock);
-    return record_save(core, &s, b->tree, err);
+    return row_save(core, &s, b->tree, err);
 }
 
 static int update_held(struct core *core, struct box *b, const struct sandbox_spec *spec,
@@ -143,7 +143,7 @@ int sandbox_update(struct core *core, const char *owner, const char *who,
     struct box *b;
     int r = box_hold(core, owner, who, HOLD_MS, &b);
     if (r == -ENOENT)
-        return record_missing(core, owner, who, NULL, err);
+        return row_missing(core, owner, who, NULL, err);
     if (r == -EBUSY || (r >= 0 && b->s.state == SANDBOX_DELETING)) {
         if (r >= 0)
             box_release(core, b);

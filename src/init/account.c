@@ -245,13 +245,15 @@ int account_lookup(const char *spec, const struct account **ret_a)
         return 0;
     }
     struct account_text passwd_text, group_text;
-    _cleanup_free_ char *a_text = read_text("/etc/passwd", &passwd_text);
-    _cleanup_free_ char *b_text = read_text("/etc/group", &group_text);
     _cleanup_free_ char *key = strdup(spec);
     if (!key)
         return -ENOMEM;
+    char *passwd_memory = read_text("/etc/passwd", &passwd_text);
+    char *group_memory = read_text("/etc/group", &group_text);
     struct account a;
     int r = account_resolve(spec, passwd_text, group_text, &a);
+    free(passwd_memory);
+    free(group_memory);
     if (r < 0)
         return r;
     account_done(&kept.account);

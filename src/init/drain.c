@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "init/proc.h"
 
 #define RINGS_MAX (32u * 1024 * 1024) /* of all processes: 128 ended ones with a full ring each */
 #define READ_MAX (64u * 1024)         /* a full pipe */
 #define SCRATCH_BYTES 4096
+#define HUNG_MS 100                   /* between two looks at a terminal that nobody has open */
 
 static size_t rings_total;
 
@@ -90,11 +92,19 @@ bool drain_shed(struct proc *p)
 void drain_listen(struct proc *p, bool writable)
 {
     for (size_t i = 0; i < ARRAY_LEN(p->drain.streams); i++) {
-        uint32_t events = p->drain.paused ? 0 : EPOLLIN;
-        if (writable && i == 0)
+        uint32_t events = p->drain.paused || p->drain.hung ? 0 : EPOLLIN;
+        if (writable && i == 0 && !p->drain.hung)
             events |= EPOLLOUT;
         (void)poller_want(&p->drain.streams[i].watch, events);
     }
+}
+
+void drain_retry(struct proc *p)
+{
+    if (!p->drain.hung)
+        return;
+    p->drain.hung = false;
+    drain_listen(p, feed_waits(p));
 }
 
 static uint64_t floor_of(const struct proc *p)
@@ -133,8 +143,17 @@ static void grow(struct proc *p, size_t want)
 static void stream_end(struct drain_stream *s)
 {
     struct proc *p = s->proc;
-    if (p->terminal)
-        feed_end(p, -EPIPE);
+    if (p->terminal) {
+        feed_break(p);
+        /* Nobody has the terminal open at the moment, as when a program closes its files before it
+         * exits. To close our side would send it SIGHUP: look again later, or when it has ended. */
+        if (p->phase < PROC_DRAINING) {
+            p->drain.hung = true;
+            drain_listen(p, false);
+            poller_wake_at(clock_mono_ms() + HUNG_MS);
+            return;
+        }
+    }
     poller_close(&s->watch);
     s->owed = 0;
     proc_step(p);
@@ -193,10 +212,12 @@ static void stream_on_ready(struct watch *w, uint32_t events)
     if (events & EPOLLIN) {
         stream_read(s);
     } else if (events & (EPOLLHUP | EPOLLERR)) {
-        if (p->drain.paused) /* heard only for its input: what is left to read waits for its reader */
-            feed_end(p, -EPIPE);
-        else
+        if (p->drain.paused) { /* heard only for its input: its output waits for its reader */
+            feed_break(p);
+            drain_listen(p, false);
+        } else {
             stream_end(s);
+        }
     }
 }
 

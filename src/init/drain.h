@@ -36,7 +36,8 @@ struct drain {
     size_t counted; /* of the ring's memory, in the sum of all */
     struct drain_stream streams[2];
     struct viewers viewers;
-    bool paused;
+    bool paused; /* a viewer is behind */
+    bool hung;   /* a terminal that nobody has open just now */
 };
 
 void drain_init(struct proc *p, size_t ring_max);
@@ -44,6 +45,7 @@ void drain_done(struct proc *p);
 /* Takes the descriptor: non-blocking, a pipe's reading end or a terminal's master. */
 int drain_open(struct proc *p, int fd, unsigned kind);
 void drain_listen(struct proc *p, bool writable); /* hear its streams; also when one takes input */
+void drain_retry(struct proc *p); /* a hung terminal may have been opened again */
 
 bool drain_is_open(const struct proc *p);
 void drain_note_owed(struct proc *p); /* the process ended: what lies there now is still its own */

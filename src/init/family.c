@@ -55,7 +55,7 @@ int family_new(struct family *f)
         (void)unlinkat(families.group_fd, name, AT_REMOVEDIR);
         return r;
     }
-    *f = (struct family){ dir, families.last };
+    *f = (struct family){ .dir = dir, .number = families.last };
     return 0;
 }
 
@@ -95,9 +95,10 @@ static int signal_listed(const struct family *f, int signo)
     }
 }
 
-static int kill_group(const struct family *f)
+static int kill_group(struct family *f)
 {
     bool alive = family_alive(f);
+    f->killed = true;
     int r = fd_write_file_at(f->dir, "cgroup.kill", "1");
     if (r == 0)
         return alive;
@@ -108,7 +109,7 @@ static int kill_group(const struct family *f)
     return r < 0 ? r : alive;
 }
 
-int family_signal(const struct family *f, pid_t leader, int signo)
+int family_signal(struct family *f, pid_t leader, int signo)
 {
     if (f->dir >= 0)
         return signo == SIGKILL ? kill_group(f) : signal_listed(f, signo);
@@ -130,7 +131,9 @@ void family_release(struct family *f)
 {
     if (f->dir < 0)
         return;
-    if (families.spare.dir < 0) {
+    /* A group that was killed once stays deadly: clone3 compares how often it and the parent's
+     * group were, and takes the difference for a kill that the newborn missed. */
+    if (families.spare.dir < 0 && !f->killed) {
         families.spare = *f;
     } else {
         char name[NAME_SIZE];

@@ -11,6 +11,7 @@
 struct family {
     int dir; /* its group, O_PATH; -1: it has none */
     unsigned number;
+    bool killed;
 };
 
 #define FAMILY_INIT { .dir = -1 }
@@ -21,6 +22,6 @@ int family_new(struct family *f);
 /* By the child, to enter before exec when it was not born inside. Async-signal-safe. */
 int family_join(const struct family *f);
 /* How many were there to signal, or -errno. SIGKILL leaves no survivor, forks in flight included. */
-int family_signal(const struct family *f, pid_t leader, int signo);
+int family_signal(struct family *f, pid_t leader, int signo);
 bool family_alive(const struct family *f); /* has a process; false without a group */
 void family_release(struct family *f);     /* only when none is alive; twice is fine */

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "init/proc.h"
+
+#define BROKEN_MS 20 /* between a process closing its files and our hearing of its end */
 
 static const char end_of_transmission[] = "\x04"; /* what a terminal's user types to end input */
 
@@ -81,7 +84,7 @@ void feed_remove(struct feeder *f)
 void feed_step(struct proc *p)
 {
     struct feeder *f;
-    while ((f = TAILQ_FIRST(&p->feed.line))) {
+    while ((f = TAILQ_FIRST(&p->feed.line)) && p->feed.broken_at == 0) {
         while (f->n > 0) {
             ssize_t n = write(input_fd(p), f->p, f->n);
             if (n < 0 && errno == EINTR)
@@ -91,7 +94,7 @@ void feed_step(struct proc *p)
                 return;
             }
             if (n < 0) {
-                feed_end(p, -EPIPE);
+                feed_break(p);
                 return;
             }
             f->p += n;
@@ -106,8 +109,28 @@ void feed_step(struct proc *p)
     }
 }
 
+void feed_break(struct proc *p)
+{
+    poller_close(&p->feed.watch);
+    if (!feed_waits(p) || p->feed.broken_at != 0)
+        return;
+    p->feed.broken_at = clock_mono_ms() + BROKEN_MS;
+    poller_wake_at(p->feed.broken_at);
+}
+
+void feed_tick(struct proc *p, int64_t now)
+{
+    if (p->feed.broken_at == 0)
+        return;
+    if (now >= p->feed.broken_at)
+        feed_end(p, -EPIPE);
+    else
+        poller_wake_at(p->feed.broken_at);
+}
+
 void feed_end(struct proc *p, int r)
 {
+    p->feed.broken_at = 0;
     struct feeder *f;
     poller_close(&p->feed.watch);
     while ((f = TAILQ_FIRST(&p->feed.line)))

@@ -5,6 +5,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 #include "init/poller.h"
@@ -27,6 +28,7 @@ TAILQ_HEAD(feeders, feeder);
 struct feed {
     struct watch watch; /* the pipe; a terminal's input goes through its stream */
     struct feeders line;
+    int64_t broken_at; /* monotonic; 0: not broken */
 };
 
 void feed_init(struct proc *p);
@@ -35,4 +37,8 @@ void feed_add(struct proc *p, struct feeder *f);
 void feed_remove(struct feeder *f); /* its sender is gone; NULL proc is fine */
 bool feed_waits(const struct proc *p);
 void feed_step(struct proc *p);
+/* It takes no more. Mostly because the process is ending, of which we hear in a moment: those in
+ * line are told then, or by feed_tick that it was closed. */
+void feed_break(struct proc *p);
+void feed_tick(struct proc *p, int64_t now);
 void feed_end(struct proc *p, int r); /* closed from now on; those in line are told r */

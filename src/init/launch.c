@@ -89,9 +89,10 @@ static int child_stdio(const struct launch *l)
     for (int i = 0; i < 3; i++) {
         if (dup2(l->stdio[i], i) < 0)
             return -errno;
-        /* Root may open any of them again through /dev/stdout; another user only his own. */
-        if (l->own[i] && l->who->uid != 0)
-            (void)fchown(i, l->who->uid, (gid_t)-1);
+        /* Root may open any of them again through /dev/stdout; another user only his own. An id
+         * that does not exist here fails where it is taken on, with a better word for it. */
+        if (l->own[i] && l->who->uid != 0 && fchown(i, l->who->uid, (gid_t)-1) < 0)
+            continue;
     }
     return 0;
 }

@@ -77,6 +77,15 @@ struct proc *proc_after(uint64_t number)
     return NULL;
 }
 
+bool proc_has_pid(pid_t pid)
+{
+    struct proc *p;
+    TAILQ_FOREACH(p, &procs.all, link)
+        if (p->pid == pid && p->phase < PROC_DRAINING)
+            return true;
+    return false;
+}
+
 /* ---- its life ---- */
 
 static void leave_table(struct proc *p)
@@ -292,6 +301,7 @@ static void on_death(struct proc *p, int status, const struct rusage *ru)
     p->reason = reason_of(p);
     p->quiet_at = clock_mono_ms() + QUIET_MS;
     drain_note_owed(p);
+    drain_retry(p);
     feed_end(p, -ESRCH);
     proc_step(p);
 }
@@ -344,6 +354,8 @@ void procs_tick(int64_t now)
     struct proc *p = TAILQ_FIRST(&procs.all);
     while (p) {
         struct proc *next = TAILQ_NEXT(p, link);
+        drain_retry(p);
+        feed_tick(p, now);
         if (p->phase < PROC_DRAINING && now >= p->timeout_at) {
             p->timeout_at = INT64_MAX;
             p->timed_out = true;

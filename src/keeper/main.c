@@ -26,6 +26,7 @@
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
 #include "kernel/cgroup.h"
+#include "kernel/mount.h"
 #include "kernel/uidrange.h"
 
 #define LOG_MODULE "keeper"
@@ -142,54 +143,68 @@ static int make_socket(const struct config *c, struct err *err)
     return fd;
 }
 
-static int open_world(const struct config *c, struct storage *storage, struct keeper *k,
-                      struct err *err)
+/* What outlives a keeper that dies: made once, by the supervisor. */
+struct world {
+    struct storage *storage;
+    struct ns_host *ns; /* NULL for a teardown */
+    int listen_fd;
+};
+
+static int make_ns_host(const struct config *c, struct ns_host **ret_ns, struct err *err)
 {
     char furniture[PATH_MAX + 16];
-    *k = (struct keeper){ .storage = storage, .sweeper = SWEEPER_INIT, .client_uid = c->client_uid };
+    (void)snprintf(furniture, sizeof(furniture), "%s/furniture", c->run_path);
+    if (mkdir(furniture, 0711) < 0 && errno != EEXIST) /* a cell's child walks through it */
+        return err_set(err, errno, "cannot make '%s'", furniture);
+    return ns_host_new(c->init_path, furniture, ret_ns, err);
+}
+
+static int open_keeper(const struct config *c, const struct world *w, struct keeper *k,
+                       struct err *err)
+{
+    *k = (struct keeper){ .storage = w->storage,
+                          .ns = w->ns,
+                          .sweeper = SWEEPER_INIT,
+                          .client_uid = c->client_uid };
     int r = loop_new(&k->loop);
     if (r < 0)
         return err_set(err, -r, "cannot make an event loop");
     if (snprintf(k->cells_path, sizeof(k->cells_path), "%s/cells", c->run_path) >=
         (int)sizeof(k->cells_path))
         return err_set(err, ENAMETOOLONG, "the run directory's name is too long");
-    (void)snprintf(furniture, sizeof(furniture), "%s/furniture", c->run_path);
-    if ((mkdir(k->cells_path, 0700) < 0 && errno != EEXIST) || chmod(k->cells_path, 0711) < 0 ||
-        (mkdir(furniture, 0711) < 0 && errno != EEXIST)) /* the child walks through it as nobody */
-        return err_set(err, errno, "cannot make directories in '%s'", c->run_path);
+    if ((mkdir(k->cells_path, 0700) < 0 && errno != EEXIST) || chmod(k->cells_path, 0711) < 0)
+        return err_set(err, errno, "cannot make '%s'", k->cells_path);
     k->cells_dir = open(k->cells_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (k->cells_dir < 0)
         return err_set(err, errno, "cannot open '%s'", k->cells_path);
     r = cgroup_host_open(c->cgroup, &k->cgroups, err);
     if (r == 0)
         r = uidrange_open(UID_REGISTRY, c->run_path, &k->uids, err);
-    if (r == 0 && !c->teardown)
-        r = ns_host_new(c->init_path, furniture, &k->ns, err);
     if (r == 0)
         r = cells_adopt(k, err);
+    storage_drop_unfinished(w->storage);
     if (r == 0 && !c->teardown)
-        r = sweeper_start(&k->sweeper, storage, err);
+        r = sweeper_start(&k->sweeper, w->storage, err);
     return r;
 }
 
-static _Noreturn void work(const struct config *c, struct storage *storage, int listen_fd,
-                           bool first)
+static _Noreturn void work(const struct config *c, const struct world *w, bool first)
 {
     struct keeper k;
     struct err err = ERR_INIT;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGPIPE, SIG_IGN);
-    int r = open_world(c, storage, &k, &err);
+    int r = open_keeper(c, w, &k, &err);
     if (r == 0 && first && c->ready_fd >= 0)
         (void)fd_write_full(c->ready_fd, "R", 1);
     if (r == 0)
-        r = server_run(&k, listen_fd, &err);
+        r = server_run(&k, w->listen_fd, &err);
     log_error("%s err=%s", err.msg, strerror(-r));
     _exit(1);
 }
 
 /* Start the keeper again whenever it dies; end when warrend does. */
-static int supervise(const struct config *c, struct storage *storage, int listen_fd, int signals)
+static int supervise(const struct config *c, const struct world *w, int signals)
 {
     for (bool first = true;; first = false) {
         pid_t pid = fork();
@@ -197,7 +212,7 @@ static int supervise(const struct config *c, struct storage *storage, int listen
             sigset_t none;
             (void)sigemptyset(&none);
             (void)sigprocmask(SIG_SETMASK, &none, NULL);
-            work(c, storage, listen_fd, first);
+            work(c, w, first);
         }
         bool gone = pid < 0;
         while (!gone) {
@@ -220,16 +235,16 @@ static int supervise(const struct config *c, struct storage *storage, int listen
     }
 }
 
-static int teardown(const struct config *c, struct storage *storage, struct err *err)
+static int teardown(const struct config *c, const struct world *w, struct err *err)
 {
     struct keeper k;
-    int r = open_world(c, storage, &k, err);
+    int r = open_keeper(c, w, &k, err);
     if (r < 0)
         return r;
     r = cells_kill_all(&k);
     if (r < 0)
         return err_set(err, -r, "some sandboxes did not end");
-    storage_empty_trash(storage);
+    storage_empty_trash(w->storage);
     (void)cgroup_host_remove(k.cgroups);
     uidrange_release_all(k.uids);
     return 0;
@@ -248,15 +263,21 @@ static int run(struct config *c, struct err *err)
     /* Mounts made here are seen here only, and vanish with us and the cells that use them. */
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_set(err, errno, "cannot make a mount namespace (are you root?)");
-    _cleanup_(storage_freep) struct storage *storage = NULL;
-    r = storage_open(c->data_path, &storage, err);
+    struct world w = { NULL, NULL, -1 };
+    r = storage_open(c->data_path, &w.storage, err);
     if (r < 0)
         return r;
+    const char *const keep[] = { "/proc",      "/sys",      "/dev",     "/run",
+                                 "/usr",       c->data_path, c->run_path, storage_path(w.storage) };
+    mount_trim(keep, ARRAY_LEN(keep));
     if (c->teardown)
-        return teardown(c, storage, err);
-    int listen_fd = make_socket(c, err);
-    if (listen_fd < 0)
-        return listen_fd;
+        return teardown(c, &w, err);
+    r = make_ns_host(c, &w.ns, err);
+    if (r < 0)
+        return r;
+    w.listen_fd = make_socket(c, err);
+    if (w.listen_fd < 0)
+        return w.listen_fd;
     sigset_t set;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
@@ -267,7 +288,7 @@ static int run(struct config *c, struct err *err)
     if (signals < 0)
         return err_set(err, errno, "cannot watch for signals");
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return supervise(c, storage, listen_fd, signals);
+    return supervise(c, &w, signals);
 }
 
 int main(int argc, char **argv)

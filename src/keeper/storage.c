@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -30,6 +31,7 @@ extern char **environ;
 struct storage {
     int pool, images, boxes, trash;
     bool own_image, quota, simple_quota;
+    char path[PATH_MAX];
 };
 
 /* ---- the pool ---- */
@@ -67,7 +69,7 @@ static int make_pool_file(const char *data_dir, const char *file, struct err *er
     if (size < POOL_MIN_BYTES)
         return err_name(err, ENOSPC, "no_space", "'%s' has less than %llu MiB to spare", data_dir,
                         POOL_MIN_BYTES * 100 / POOL_SHARE_PERCENT >> 20);
-    char part[4200];
+    char part[PATH_MAX + 8];
     if (snprintf(part, sizeof(part), "%s%s", file, PART_SUFFIX) >= (int)sizeof(part))
         return err_set(err, ENAMETOOLONG, "'%s' is too long", file);
     _cleanup_fd_ int fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -112,9 +114,10 @@ static int open_dir(int parent, const char *name, struct err *err)
 
 static int mount_pool(struct storage *st, const char *data_dir, struct err *err)
 {
-    char file[4096], at[4096];
+    char file[PATH_MAX];
+    const char *at = st->path;
     if (snprintf(file, sizeof(file), "%s/pool.img", data_dir) >= (int)sizeof(file) ||
-        snprintf(at, sizeof(at), "%s/pool", data_dir) >= (int)sizeof(at))
+        snprintf(st->path, sizeof(st->path), "%s/pool", data_dir) >= (int)sizeof(st->path))
         return err_set(err, ENAMETOOLONG, "'%s' is too long", data_dir);
     if (mkdir(at, 0700) < 0 && errno != EEXIST)
         return err_set(err, errno, "cannot make '%s'", at);
@@ -166,6 +169,11 @@ void storage_free(struct storage *st)
     fd_close_all(&st->trash, 1);
     fd_close_all(&st->pool, 1);
     free(st);
+}
+
+const char *storage_path(const struct storage *st)
+{
+    return st->path;
 }
 
 void storage_facts(const struct storage *st, struct storage_facts *ret_facts)
@@ -354,6 +362,20 @@ int storage_each(struct storage *st, enum storage_kind kind,
                  int (*fn)(const char *name, void *arg), void *arg)
 {
     return each_in(kind == STORAGE_BOXES ? st->boxes : st->images, fn, arg);
+}
+
+static int drop_if_part(const char *name, void *arg)
+{
+    struct storage *st = arg;
+    size_t n = strlen(name), suffix = strlen(PART_SUFFIX);
+    if (n > suffix && strcmp(name + n - suffix, PART_SUFFIX) == 0)
+        (void)move_to_trash(st, st->images, name, NULL);
+    return 0;
+}
+
+void storage_drop_unfinished(struct storage *st)
+{
+    (void)each_in(st->images, drop_if_part, st);
 }
 
 static int delete_one(const char *name, void *arg)

@@ -20,6 +20,8 @@ int storage_open(const char *data_dir, struct storage **ret_st, struct err *err)
 void storage_free(struct storage *st);
 DEFINE_FREEP(struct storage *, storage_free)
 
+const char *storage_path(const struct storage *st); /* where the pool is mounted */
+
 struct storage_facts {
     bool own_image, quota, simple_quota;
     uint64_t total_bytes, free_bytes;
@@ -47,5 +49,7 @@ enum storage_kind { STORAGE_BOXES, STORAGE_IMAGES };
 int storage_each(struct storage *st, enum storage_kind kind,
                  int (*fn)(const char *name, void *arg), void *arg);
 
-/* Delete everything in the trash; slow. Unfinished imports of a former life go there too. */
+/* Throw away the imports that a keeper's death cut off. */
+void storage_drop_unfinished(struct storage *st);
+/* Delete everything in the trash; slow. */
 void storage_empty_trash(struct storage *st);

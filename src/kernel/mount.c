@@ -3,14 +3,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <mntent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define FD_PATH_SIZE 48 /* "/proc/self/fd/N/upper" */
+#define TRIM_MAX 4096   /* mounts let go of; a host with more keeps the rest */
 
 int mount_clone(int dirfd, const char *path, int *ret_fd, struct err *err)
 {
@@ -80,12 +84,16 @@ int mount_overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct 
         { "upperdir", upper },
         { "workdir", work },
     };
+    /* A change of ids makes the kernel forget the caller's parent-death signal. */
+    int death_signal = 0;
+    (void)prctl(PR_GET_PDEATHSIG, &death_signal);
     /* Keeps its capabilities: the caller has set SECBIT_NO_SETUID_FIXUP. */
     (void)setfsuid(ids);
     (void)setfsgid(ids);
     int r = mount_new("overlay", options, ARRAY_LEN(options), MOUNT_ATTR_NODEV, ret_fd, err);
     (void)setfsuid(0);
     (void)setfsgid(0);
+    (void)prctl(PR_SET_PDEATHSIG, death_signal);
     return r;
 }
 
@@ -108,4 +116,39 @@ int mount_place_at(int mount_fd, int dirfd, const char *path, struct err *err)
         return err_set(err, errno, "cannot open mount point '%s'", path);
     int r = mount_place(mount_fd, target, err);
     return r < 0 ? err_wrap(err, r, "'%s'", path) : 0;
+}
+
+static bool holds(const char *dir, const char *path)
+{
+    size_t n = strlen(dir);
+    return strcmp(dir, "/") == 0 ||
+           (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
+}
+
+static bool is_needed(const struct mntent *m, const char *const *keep, size_t n)
+{
+    if (strncmp(m->mnt_type, "cgroup", strlen("cgroup")) == 0 || holds(m->mnt_dir, "/sys/fs/cgroup"))
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (holds(m->mnt_dir, keep[i]))
+            return true;
+    return false;
+}
+
+void mount_trim(const char *const *keep, size_t n)
+{
+    char *drop[TRIM_MAX];
+    size_t ndrop = 0;
+    FILE *f = setmntent("/proc/self/mounts", "re");
+    struct mntent m;
+    char line[4096];
+    while (f && ndrop < TRIM_MAX && getmntent_r(f, &m, line, (int)sizeof(line)))
+        if (!is_needed(&m, keep, n) && (drop[ndrop] = strdup(m.mnt_dir)))
+            ndrop++;
+    if (f)
+        (void)endmntent(f);
+    while (ndrop > 0) { /* the newest first: it may lie on an older one */
+        (void)umount2(drop[--ndrop], MNT_DETACH | UMOUNT_NOFOLLOW);
+        free(drop[ndrop]);
+    }
 }

@@ -30,3 +30,7 @@ int mount_overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct 
  * path of our own), which must not be reached through a symbolic link. */
 int mount_place(int mount_fd, int target_fd, struct err *err);
 int mount_place_at(int mount_fd, int dirfd, const char *path, struct err *err);
+
+/* In a private mount namespace: let go of every mount that neither holds one of the `keep` paths
+ * nor is a control group hierarchy. Each cell starts from a copy of what is left. */
+void mount_trim(const char *const *keep, size_t n);

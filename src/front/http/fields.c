@@ -91,7 +91,7 @@ static int number(const json_t *v, const struct field *f, double *ret_v, struct 
 
 static int whole(const json_t *v, const struct field *f, uint64_t *ret_v, struct err *err)
 {
-    double d;
+    double d = 0;
     int r = number(v, f, &d, err);
     if (r < 0)
         return r;
@@ -126,7 +126,7 @@ int as_bool(const json_t *v, const struct field *f, void *at, struct err *err)
 
 int as_u32(const json_t *v, const struct field *f, void *at, struct err *err)
 {
-    uint64_t n;
+    uint64_t n = 0;
     int r = whole(v, f, &n, err);
     if (r >= 0)
         *(uint32_t *)at = (uint32_t)n;
@@ -140,7 +140,7 @@ int as_u64(const json_t *v, const struct field *f, void *at, struct err *err)
 
 int as_mib(const json_t *v, const struct field *f, void *at, struct err *err)
 {
-    uint64_t n;
+    uint64_t n = 0;
     int r = whole(v, f, &n, err);
     if (r >= 0)
         *(uint64_t *)at = n * 1024 * 1024;
@@ -149,7 +149,7 @@ int as_mib(const json_t *v, const struct field *f, void *at, struct err *err)
 
 int as_thousandths(const json_t *v, const struct field *f, void *at, struct err *err)
 {
-    double d;
+    double d = 0;
     int r = number(v, f, &d, err);
     if (r >= 0)
         *(uint32_t *)at = (uint32_t)(d * 1000 + 0.5);
@@ -158,7 +158,7 @@ int as_thousandths(const json_t *v, const struct field *f, void *at, struct err 
 
 int as_seconds(const json_t *v, const struct field *f, void *at, struct err *err)
 {
-    double d;
+    double d = 0;
     int r = number(v, f, &d, err);
     if (r < 0)
         return r;

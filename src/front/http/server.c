@@ -24,9 +24,14 @@
 #define DRAIN_STRANGER_MAX (1024 * 1024) /* read on after refusing someone without a key */
 
 /* Sanitizers need several times the stack. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define STACK_BYTES (2 * 1024 * 1024)
-#else
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STACK_BYTES (2 * 1024 * 1024)
+#endif
+#ifndef STACK_BYTES
 #define STACK_BYTES (256 * 1024)
 #endif
 

@@ -1,4 +1,4 @@
-#include "core/record.h"
+#include "core/row.h"
 
 #include <errno.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static int no_memory(struct err *err)
     return err_set(err, ENOMEM, "cannot allocate a sandbox's record");
 }
 
-int record_add(struct core *core, const struct sandbox *s, const char *tree, struct err *err)
+int row_add(struct core *core, const struct sandbox *s, const char *tree, struct err *err)
 {
     _cleanup_free_ char *spec = spec_to_json(&s->spec, false);
     if (!spec)
@@ -81,7 +81,7 @@ int record_add(struct core *core, const struct sandbox *s, const char *tree, str
     return store_sandbox_add(core->store, &row, err);
 }
 
-int record_save(struct core *core, const struct sandbox *s, const char *tree, struct err *err)
+int row_save(struct core *core, const struct sandbox *s, const char *tree, struct err *err)
 {
     _cleanup_free_ char *spec = spec_to_json(&s->spec, s->state == SANDBOX_GONE);
     if (!spec)
@@ -90,13 +90,13 @@ int record_save(struct core *core, const struct sandbox *s, const char *tree, st
     return store_sandbox_save(core->store, &row, err);
 }
 
-int record_mark(struct core *core, const struct sandbox *s, struct err *err)
+int row_mark(struct core *core, const struct sandbox *s, struct err *err)
 {
     struct store_sandbox row = row_of(s, NULL, NULL);
     return store_sandbox_mark(core->store, &row, err);
 }
 
-int record_read(const struct store_sandbox *row, struct sandbox *ret_s, struct err *err)
+int row_read(const struct store_sandbox *row, struct sandbox *ret_s, struct err *err)
 {
     struct sandbox s = {
         .created_ms = row->created_ms,
@@ -130,12 +130,12 @@ struct missing {
 static int take_record(void *ctx, const struct store_sandbox *row)
 {
     struct missing *m = ctx;
-    int r = record_read(row, &m->s, NULL);
+    int r = row_read(row, &m->s, NULL);
     m->found = r >= 0;
     return r;
 }
 
-int record_missing(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
+int row_missing(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
                    struct err *err)
 {
     struct missing m = { .found = false };

@@ -1,0 +1,173 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/doctor.h"
+#include "cli/object.h"
+#include "cli/sanitise.h"
+#include "cli/units.h"
+#include "cli/xmem.h"
+
+static const char *mark_text(enum finding_mark mark)
+{
+    switch (mark) {
+    case FINDING_OK:
+        return "\xe2\x9c\x93"; /* a check mark */
+    case FINDING_WARN:
+        return "!";
+    case FINDING_FAIL:
+        return "\xe2\x9c\x97"; /* a cross */
+    }
+    return "?";
+}
+
+static const char *mark_name(enum finding_mark mark)
+{
+    return mark == FINDING_OK ? "ok" : mark == FINDING_WARN ? "warning" : "missing";
+}
+
+static const char *mark_colour(enum finding_mark mark)
+{
+    const char *no = getenv("NO_COLOR");
+    if (!isatty(STDOUT_FILENO) || (no && *no))
+        return "";
+    return mark == FINDING_OK ? "\x1b[32m" : mark == FINDING_WARN ? "\x1b[33m" : "\x1b[31m";
+}
+
+static void print_line(enum finding_mark mark, const char *name, const char *detail, const char *how)
+{
+    const char *colour = mark_colour(mark);
+    _cleanup_free_ char *label = text_line(name);
+    _cleanup_free_ char *text = text_line(detail);
+    (void)printf("%s%s%s %-16s %s\n", colour, mark_text(mark), *colour ? "\x1b[0m" : "", label, text);
+    if (*how)
+        (void)printf("  %-16s -> %s\n", "", how);
+}
+
+static json_t *finding_json(const char *name, const struct finding *f)
+{
+    return json_pack("{s:s,s:s,s:s,s:s?}", "name", name, "status", mark_name(f->mark), "detail",
+                     f->detail, "fix", f->fix[0] ? f->fix : NULL);
+}
+
+/* What the daemon says of its host: members are its own to choose, so show what there is. */
+static void print_host(const json_t *host, const char *prefix)
+{
+    const char *name;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)host, name, v)
+    {
+        char size[UNIT_TEXT_MAX];
+        _cleanup_free_ char *label = xasprintf("%s%s%s", prefix, *prefix ? "." : "", name);
+        _cleanup_free_ char *json = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+        const char *end = strstr(label, "_bytes");
+        const char *text = json_is_string(v) ? json_string_value(v) : json;
+        if (json_is_object(v)) {
+            print_host(v, label);
+            continue;
+        }
+        if (end && !end[strlen("_bytes")] && json_is_integer(v)) {
+            label[end - label] = '\0';
+            text = size_text(json_integer_value(v), size);
+        } else if (json_is_boolean(v)) {
+            text = json_is_true(v) ? "yes" : "no";
+        }
+        _cleanup_free_ char *left = text_line(label);
+        _cleanup_free_ char *right = text_line(text);
+        (void)printf("  %-24s %s\n", left, right);
+    }
+}
+
+/* A daemon without its keeper answers with a failing status, and still says what it knows. */
+static int health_get(struct cli *cli, const char *path, json_t **ret_health, struct err *err)
+{
+    struct client *client = cli_client(cli, err);
+    _cleanup_(request_done) struct request call = { .method = "GET", .path = path, .timeout_s = 10 };
+    int r = client ? client_perform(client, &call, err) : -1;
+    if (r < 0 && !json_object_get(call.json, "keeper"))
+        return r;
+    *ret_health = take_ptr(call.json);
+    return 0;
+}
+
+static bool ask_daemon(struct cli *cli, json_t *report, json_t *checks)
+{
+    _cleanup_free_ char *health_path = api_path("health", NULL);
+    _cleanup_free_ char *host_path = api_path("host", NULL);
+    _cleanup_json_ json_t *health = NULL;
+    _cleanup_json_ json_t *host = NULL;
+    struct err err = ERR_INIT;
+    struct finding f = { .mark = FINDING_OK };
+    bool keeper = true;
+    if (health_get(cli, health_path, &health, &err) < 0) {
+        f.mark = FINDING_WARN;
+        (void)snprintf(f.detail, sizeof(f.detail), "not answering");
+        (void)snprintf(f.fix, sizeof(f.fix), "%.*s", FINDING_TEXT_MAX - 1, err.msg);
+    } else {
+        keeper = !json_is_false(json_object_get(health, "keeper"));
+        f.mark = keeper ? FINDING_OK : FINDING_FAIL;
+        (void)snprintf(f.detail, sizeof(f.detail), "version %.40s, %lld sandboxes, keeper %s",
+                       member_text(health, "version"), (long long)member_int(health, "sandboxes"),
+                       keeper ? "running" : "not running");
+        if (!keeper)
+            (void)snprintf(f.fix, sizeof(f.fix), "restart the daemon: `sudo ./dev up` or "
+                                                 "`systemctl restart warren`");
+    }
+    (void)json_array_append_new(checks, finding_json("daemon", &f));
+    if (!cli->json)
+        print_line(f.mark, "daemon", f.detail, f.fix);
+    if (health && cli_call(cli, "GET", host_path, NULL, &host, &err) == 0) {
+        (void)json_object_set(report, "host", host);
+        if (!cli->json) {
+            (void)printf("\nThe daemon reports:\n");
+            print_host(host, "");
+        }
+    }
+    return keeper;
+}
+
+static int run(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    _cleanup_json_ json_t *report = json_object();
+    json_t *checks = json_array();
+    bool ok = true;
+    (void)json_object_set_new(report, "checks", checks);
+    for (size_t i = 0; i < doctor_checks_n; i++) {
+        struct finding f = { .mark = FINDING_OK };
+        doctor_checks[i].look(&f);
+        ok = ok && f.mark != FINDING_FAIL;
+        (void)json_array_append_new(checks, finding_json(doctor_checks[i].name, &f));
+        if (!cli->json)
+            print_line(f.mark, doctor_checks[i].name, f.detail, f.fix);
+    }
+    ok = ask_daemon(cli, report, checks) && ok;
+    (void)json_object_set_new(report, "ok", json_boolean(ok));
+    if (cli->json)
+        cli_print_json(report);
+    else
+        (void)printf("\n%s\n", ok ? "Nothing essential is missing."
+                                  : "Something essential is missing: see the lines with a cross.");
+    return ok ? 0 : 1;
+}
+
+const struct command cmd_doctor = {
+    .name = "doctor",
+    .summary = "Check what this machine offers, lacks, and how to get it",
+    .synopsis = "",
+    .description =
+        "Looks at the kernel, its namespaces, control groups and filesystems, at disk space, "
+        "users and programs, and asks the daemon, if it answers, what it found. Each line is "
+        "marked: a check mark for what is there, ! for what is missing but can be done without, a "
+        "cross for what is essential and missing; the line below says how to get it. Changes "
+        "nothing, and needs no daemon.",
+    .exit_status = "0  nothing essential is missing\n"
+                   "1  something is\n"
+                   "2  the command line makes no sense",
+    .examples = (const struct example[]){
+        { "All checks", "sudo warren doctor" },
+        { "What is missing, for a script",
+          "warren doctor --json | jq '.checks[] | select(.status != \"ok\")'" },
+        { NULL, NULL } },
+    .stop_after = OPTS_ALL,
+    .run = run,
+};

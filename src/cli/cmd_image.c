@@ -1,0 +1,81 @@
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/listing.h"
+#include "cli/object.h"
+#include "cli/term.h"
+#include "cli/units.h"
+
+static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    static const struct column columns[] = {
+        { "NAME", false }, { "SIZE", true }, { "AGE", true }, { "DIGEST", false },
+    };
+    _cleanup_free_ char *path = api_path("images", NULL);
+    _cleanup_json_ json_t *answer = NULL;
+    struct err err = ERR_INIT;
+    struct listing t;
+    const json_t *image;
+    size_t i;
+    if (cli_call(cli, "GET", path, NULL, &answer, &err) < 0)
+        return cli_fail(cli, &err);
+    const json_t *list = json_object_get(answer, "images");
+    if (cli->json) {
+        cli_print_json(list ? list : answer);
+        return 0;
+    }
+    listing_init(&t, columns, ARRAY_LEN(columns));
+    json_array_foreach(list, i, image)
+    {
+        char text[UNIT_TEXT_MAX];
+        int64_t at = member_moment(image, "created_at");
+        listing_text(&t, member_text(image, "name"));
+        listing_text(&t, size_text(member_int(image, "size_bytes"), text));
+        listing_text(&t, at ? duration_text(clock_now_ms() - at, text) : NULL);
+        listing_text(&t, member_text(image, "digest"));
+    }
+    listing_print(&t, stdout, term_width(STDOUT_FILENO));
+    listing_done(&t);
+    return 0;
+}
+
+static int rm_one(struct cli *cli, const char *name, const void *opts, struct err *err)
+{
+    _cleanup_free_ char *path = api_path("images", name, NULL);
+    int r = cli_call(cli, "DELETE", path, NULL, NULL, err);
+    if (r == 0 && !cli->json)
+        (void)printf("%s\n", name);
+    return r;
+}
+
+static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    return cli_each(cli, argc, argv, rm_one, opts);
+}
+
+const struct command cmd_image_ls = {
+    .name = "image ls",
+    .alias = "images",
+    .summary = "List the images sandboxes can start from",
+    .synopsis = "",
+    .description = "Lists each image: its name, its size on disk, when it was imported, and the "
+                   "digest of the archive it came from.",
+    .examples = (const struct example[]){ { "All", "warren image ls" }, { NULL, NULL } },
+    .stop_after = OPTS_ALL,
+    .run = run_ls,
+};
+
+const struct command cmd_image_rm = {
+    .name = "image rm",
+    .summary = "Remove images",
+    .synopsis = "IMAGE...",
+    .description = "Removes each image. One that a sandbox was made from is kept, and the command "
+                   "fails, until that sandbox is deleted.",
+    .examples = (const struct example[]){ { "One", "warren image rm old" }, { NULL, NULL } },
+    .stop_after = OPTS_ALL,
+    .min_args = 1,
+    .max_args = -1,
+    .operands = "@image",
+    .run = run_rm,
+};

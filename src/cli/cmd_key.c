@@ -1,0 +1,118 @@
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/listing.h"
+#include "cli/object.h"
+#include "cli/term.h"
+#include "cli/units.h"
+
+static int run_create(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    _cleanup_free_ char *path = api_path("keys", NULL);
+    _cleanup_json_ json_t *body = json_object();
+    _cleanup_json_ json_t *key = NULL;
+    struct err err = ERR_INIT;
+    if (object_text(body, "name", argv[0], &err) < 0 ||
+        cli_call(cli, "POST", path, body, &key, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json)
+        cli_print_json(key);
+    else
+        (void)printf("%s\n", member_text(key, "key"));
+    if (isatty(STDOUT_FILENO))
+        cli_note("this is the only time the key is shown");
+    return 0;
+}
+
+static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    static const struct column columns[] = {
+        { "ID", false }, { "NAME", false }, { "AGE", true }, { "LAST USED", true },
+    };
+    _cleanup_free_ char *path = api_path("keys", NULL);
+    _cleanup_json_ json_t *answer = NULL;
+    struct err err = ERR_INIT;
+    struct listing t;
+    const json_t *key;
+    size_t i;
+    if (cli_call(cli, "GET", path, NULL, &answer, &err) < 0)
+        return cli_fail(cli, &err);
+    const json_t *list = json_object_get(answer, "keys");
+    if (cli->json) {
+        cli_print_json(list ? list : answer);
+        return 0;
+    }
+    listing_init(&t, columns, ARRAY_LEN(columns));
+    json_array_foreach(list, i, key)
+    {
+        char text[UNIT_TEXT_MAX];
+        int64_t now = clock_now_ms(), made = member_moment(key, "created_at"),
+                used = member_moment(key, "last_used_at");
+        listing_text(&t, member_text(key, "id"));
+        listing_text(&t, member_text(key, "name"));
+        listing_text(&t, made ? duration_text(now - made, text) : NULL);
+        listing_text(&t, used ? duration_text(now - used, text) : "never");
+    }
+    listing_print(&t, stdout, term_width(STDOUT_FILENO));
+    listing_done(&t);
+    return 0;
+}
+
+static int rm_one(struct cli *cli, const char *id, const void *opts, struct err *err)
+{
+    _cleanup_free_ char *path = api_path("keys", id, NULL);
+    int r = cli_call(cli, "DELETE", path, NULL, NULL, err);
+    if (r == 0 && !cli->json)
+        (void)printf("%s\n", id);
+    return r;
+}
+
+static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    return cli_each(cli, argc, argv, rm_one, opts);
+}
+
+const struct command cmd_key_create = {
+    .name = "key create",
+    .summary = "Issue an API key and print it",
+    .synopsis = "NAME",
+    .description =
+        "Issues a key for the API and prints it, once: only its hash is stored. It works over "
+        "TCP, in the Authorization header or as WARREN_API_KEY. NAME is for you to know it by.",
+    .examples = (const struct example[]){
+        { "For a program", "warren key create ci" },
+        { "And use it", "WARREN_URL=http://127.0.0.1:7070 WARREN_API_KEY=... warren ls" },
+        { NULL, NULL } },
+    .stop_after = OPTS_ALL,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_create,
+};
+
+const struct command cmd_key_ls = {
+    .name = "key ls",
+    .alias = "keys",
+    .summary = "List API keys",
+    .synopsis = "",
+    .description = "Lists the keys that work: id, name, when each was issued and last used. The "
+                   "keys themselves are not stored and cannot be shown.",
+    .examples = (const struct example[]){ { "All", "warren key ls" }, { NULL, NULL } },
+    .stop_after = OPTS_ALL,
+    .run = run_ls,
+};
+
+const struct command cmd_key_rm = {
+    .name = "key rm",
+    .summary = "Revoke API keys",
+    .synopsis = "ID...",
+    .description = "Revokes each key by its id, as `warren key ls` shows it. It is refused from "
+                   "then on.",
+    .examples = (const struct example[]){ { "One", "warren key rm k3f9a2c8d1e07b645f21" },
+                                          { NULL, NULL } },
+    .stop_after = OPTS_ALL,
+    .min_args = 1,
+    .max_args = -1,
+    .operands = "@key",
+    .run = run_rm,
+};

@@ -1,0 +1,52 @@
+#include "cli/commands.h"
+
+#include <string.h>
+
+const struct opt global_opts[] = {
+    { 0, "json", OPT_FLAG, offsetof(struct cli, json), NULL,
+      "Print the API's own objects instead of text for people.", NULL },
+    { 0, "socket", OPT_TEXT, offsetof(struct cli, socket), "PATH",
+      "The daemon's admin socket. Default /run/warren/warren.sock.", "@file" },
+    { 0, "url", OPT_TEXT, offsetof(struct cli, url), "URL",
+      "The daemon's address instead of its socket, such as http://127.0.0.1:7070.", NULL },
+    { 0, "key", OPT_TEXT, offsetof(struct cli, key), "KEY",
+      "An API key. WARREN_API_KEY is better: other users can read your command lines.", NULL },
+    { 'h', "help", OPT_FLAG, offsetof(struct cli, help), NULL, "Explain the command.", NULL },
+    { 'V', "version", OPT_FLAG, offsetof(struct cli, version), NULL, "Show the version.", NULL },
+};
+const size_t global_opts_n = ARRAY_LEN(global_opts);
+
+/* In the order that help lists them. */
+const struct command *const commands[] = {
+    &cmd_run,      &cmd_create,       &cmd_ls,       &cmd_get,        &cmd_exec,
+    &cmd_shell,    &cmd_ps,           &cmd_logs,     &cmd_attach,     &cmd_kill,
+    &cmd_stop,     &cmd_start,        &cmd_rm,       &cmd_update,     &cmd_usage,
+    &cmd_events,   &cmd_image_ls,     &cmd_image_import, &cmd_image_rm, &cmd_key_create,
+    &cmd_key_ls,   &cmd_key_rm,       &cmd_doctor,   &cmd_version,    &cmd_completion,
+    &cmd_complete, &cmd_help,
+};
+const size_t commands_n = ARRAY_LEN(commands);
+
+/* Does name, of one or two words, stand at the start of argv? How many words, or 0. */
+static int matches(const char *name, int argc, char **argv)
+{
+    const char *space = strchr(name, ' ');
+    if (!space)
+        return strcmp(name, argv[0]) == 0;
+    size_t len = (size_t)(space - name);
+    if (argc < 2 || strlen(argv[0]) != len || strncmp(name, argv[0], len) != 0)
+        return 0;
+    return strcmp(space + 1, argv[1]) == 0 ? 2 : 0;
+}
+
+const struct command *command_find(int argc, char **argv, int *ret_words)
+{
+    for (size_t i = 0; argc > 0 && i < commands_n; i++) {
+        *ret_words = matches(commands[i]->name, argc, argv);
+        if (*ret_words == 0 && commands[i]->alias)
+            *ret_words = matches(commands[i]->alias, argc, argv);
+        if (*ret_words > 0)
+            return commands[i];
+    }
+    return NULL;
+}

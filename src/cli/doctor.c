@@ -1,0 +1,378 @@
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "cli/units.h"
+
+#define FILE_TEXT_MAX (64 * 1024) /* /proc/filesystems and the like; mountinfo may be cut */
+#define DISK_LOW (1LL << 30)      /* less than an image and its sandboxes need */
+#define DISK_TIGHT (5LL << 30)
+#define DEFAULT_DATA "/var/lib/warren"
+#define APT "apt-get install "
+
+static void _printf_(3, 4) say(struct finding *f, enum finding_mark mark, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(f->detail, sizeof(f->detail), fmt, ap);
+    va_end(ap);
+    f->mark = mark;
+}
+
+static void fix(struct finding *f, const char *text)
+{
+    (void)snprintf(f->fix, sizeof(f->fix), "%s", text);
+}
+
+/* A small file as text; "" where it cannot be read. Longer ones are cut. */
+static const char *slurp(const char *path, char *out, size_t size)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    while (fd >= 0 && len < size - 1) {
+        ssize_t n = read(fd, out + len, size - 1 - len);
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+    }
+    out[len] = '\0';
+    return out;
+}
+
+/* Does `word` stand in text, between blanks or line ends? */
+static bool has_word(const char *text, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *p = text; (p = strstr(p, word)); p += len) {
+        bool starts = p == text || strchr(" \t\n,", p[-1]);
+        bool ends = !p[len] || strchr(" \t\n,", p[len]);
+        if (starts && ends)
+            return true;
+    }
+    return false;
+}
+
+unsigned kernel_release(const char *text)
+{
+    char *end;
+    unsigned long major = strtoul(text, &end, 10);
+    if (end == text || *end != '.' || major > 1000)
+        return 0;
+    unsigned long minor = strtoul(end + 1, NULL, 10);
+    return KERNEL((unsigned)major, (unsigned)(minor < 999 ? minor : 999));
+}
+
+static unsigned kernel(void)
+{
+    struct utsname u;
+    return uname(&u) < 0 ? 0 : kernel_release(u.release);
+}
+
+static void look_kernel(struct finding *f)
+{
+    struct utsname u;
+    if (uname(&u) < 0)
+        u.release[0] = '\0';
+    if (kernel() >= KERNEL(5, 19)) {
+        say(f, FINDING_OK, "%.60s", u.release);
+        return;
+    }
+    say(f, FINDING_FAIL, "%.60s is older than 5.19", u.release);
+    fix(f, "use a newer kernel: Debian 12 has 6.1, Ubuntu 22.04's linux-generic-hwe-22.04 has 6.5 or newer");
+}
+
+static void look_rights(struct finding *f)
+{
+    if (geteuid() == 0) {
+        say(f, FINDING_OK, "running as root: every check is complete");
+        return;
+    }
+    say(f, FINDING_WARN, "running as uid %u: some checks see less", (unsigned)geteuid());
+    fix(f, "the daemon is started by root; `sudo warren doctor` sees all");
+}
+
+static void look_namespaces(struct finding *f)
+{
+    static const char *const kinds[] = { "user", "mnt", "pid", "ipc", "uts", "net", "cgroup" };
+    char path[64], text[64];
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        (void)snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i]);
+        if (access(path, F_OK) < 0) {
+            say(f, FINDING_FAIL, "this kernel has no %s namespaces", kinds[i]);
+            fix(f, "use a kernel with all namespaces built in, as distributions' own have");
+            return;
+        }
+        (void)snprintf(path, sizeof(path), "/proc/sys/user/max_%s_namespaces", kinds[i]);
+        slurp(path, text, sizeof(text));
+        if (*text && strtoull(text, NULL, 10) == 0) {
+            say(f, FINDING_FAIL, "%s namespaces are switched off", kinds[i]);
+            (void)snprintf(f->fix, sizeof(f->fix), "sysctl -w user.max_%s_namespaces=65536", kinds[i]);
+            return;
+        }
+    }
+    slurp("/proc/sys/user/max_user_namespaces", text, sizeof(text));
+    text[strcspn(text, "\n")] = '\0';
+    say(f, FINDING_OK, "user mount pid ipc uts net cgroup; up to %.20s user namespaces",
+        *text ? text : "any number of");
+}
+
+/* Where the unified hierarchy is mounted; NULL: nowhere. */
+static const char *cgroup2_root(void)
+{
+    static const char *const places[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+    struct statfs fs;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (statfs(places[i], &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+            return places[i];
+    return NULL;
+}
+
+/* In which version a controller is found: 2, 1, or 0. */
+static int controller(const char *name)
+{
+    char path[128], text[1024], v1[256];
+    const char *root = cgroup2_root();
+    if (root) {
+        (void)snprintf(path, sizeof(path), "%s/cgroup.controllers", root);
+        if (has_word(slurp(path, text, sizeof(text)), name))
+            return 2;
+    }
+    (void)snprintf(v1, sizeof(v1), "/sys/fs/cgroup/%s", name);
+    return access(v1, F_OK) == 0 ? 1 : 0;
+}
+
+static void look_cgroup(struct finding *f)
+{
+    static const char *const needed[] = { "memory", "cpu", "pids" };
+    int versions[ARRAY_LEN(needed)], ones = 0;
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+        versions[i] = controller(needed[i]);
+        ones += versions[i] == 1;
+        if (versions[i] == 0) {
+            say(f, FINDING_FAIL, "there is no %s controller, so no limit on it", needed[i]);
+            if (strcmp(needed[i], "memory") == 0)
+                fix(f, "boot with cgroup_enable=memory");
+            else
+                fix(f, "mount the cgroup2 filesystem on /sys/fs/cgroup, as systemd does");
+            return;
+        }
+    }
+    if (ones == 0)
+        say(f, FINDING_OK, "v2 at %s: memory cpu pids", cgroup2_root());
+    else
+        say(f, FINDING_OK, "%s: memory cpu pids in v1", cgroup2_root() ? "hybrid" : "v1 only");
+}
+
+static void look_io(struct finding *f)
+{
+    int io = controller("io"), blkio = controller("blkio");
+    if (io || blkio) {
+        say(f, FINDING_OK, "%s", io ? "io, in v2" : "blkio, in v1");
+        return;
+    }
+    say(f, FINDING_WARN, "no io controller: sandboxes' disk traffic is not accounted");
+    fix(f, "use cgroup v2: boot with systemd.unified_cgroup_hierarchy=1");
+}
+
+static void look_freezer(struct finding *f)
+{
+    bool v1 = access("/sys/fs/cgroup/freezer", F_OK) == 0;
+    if (v1 || (cgroup2_root() && kernel() >= KERNEL(5, 2))) {
+        say(f, FINDING_OK, "%s", cgroup2_root() ? "cgroup.freeze" : "v1 freezer");
+        return;
+    }
+    say(f, FINDING_WARN, "no freezer: sandboxes cannot be paused");
+    fix(f, "mount the cgroup2 filesystem, as systemd does");
+}
+
+static void look_kill(struct finding *f)
+{
+    if (cgroup2_root() && kernel() >= KERNEL(5, 14)) {
+        say(f, FINDING_OK, "cgroup.kill ends a whole sandbox at once");
+        return;
+    }
+    say(f, FINDING_WARN, "no cgroup.kill: ending a sandbox with many processes takes longer");
+    fix(f, cgroup2_root() ? "use kernel 5.14 or newer" : "mount the cgroup2 filesystem as well");
+}
+
+/* A filesystem type that is there now, or comes with its module. */
+static bool filesystem(const char *name, bool *ret_module)
+{
+    static char text[FILE_TEXT_MAX];
+    struct utsname u;
+    char path[256];
+    *ret_module = false;
+    if (has_word(slurp("/proc/filesystems", text, sizeof(text)), name))
+        return true;
+    if (uname(&u) < 0)
+        return false;
+    static const char *const suffixes[] = { "", ".xz", ".zst", ".gz" };
+    const char *dir = strcmp(name, "overlay") == 0 ? "overlayfs" : name;
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
+        int n = snprintf(path, sizeof(path), "/lib/modules/%s/kernel/fs/%s/%s.ko%s", u.release, dir,
+                         name, suffixes[i]);
+        if (n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0)
+            return *ret_module = true;
+    }
+    return false;
+}
+
+static void look_filesystem(struct finding *f, const char *name, const char *why)
+{
+    bool module;
+    if (filesystem(name, &module)) {
+        say(f, FINDING_OK, module ? "there, as a module that is not loaded yet" : "there");
+        if (module)
+            (void)snprintf(f->fix, sizeof(f->fix), "loads by itself; or: modprobe %s", name);
+        return;
+    }
+    say(f, FINDING_FAIL, "this kernel has no %s: %s", name, why);
+    (void)snprintf(f->fix, sizeof(f->fix), "modprobe %s; or use a distribution's own kernel", name);
+}
+
+static void look_overlay(struct finding *f)
+{
+    look_filesystem(f, "overlay", "sandboxes share their image through it");
+}
+
+static void look_btrfs(struct finding *f)
+{
+    look_filesystem(f, "btrfs", "sandboxes' files are stored on it");
+}
+
+static void look_loop(struct finding *f)
+{
+    if (access("/dev/loop-control", F_OK) == 0) {
+        say(f, FINDING_OK, "/dev/loop-control");
+        return;
+    }
+    say(f, FINDING_FAIL, "there is no /dev/loop-control to mount the storage's image file with");
+    fix(f, "modprobe loop; in a container, pass /dev/loop-control and the loop devices in");
+}
+
+static void look_idmap(struct finding *f)
+{
+    if (kernel() >= KERNEL(5, 19)) {
+        say(f, FINDING_OK, "id-mapped mounts, also below overlay");
+        return;
+    }
+    say(f, FINDING_FAIL, kernel() >= KERNEL(5, 12) ? "id-mapped mounts, but not below overlay"
+                                                   : "no id-mapped mounts");
+    fix(f, "use kernel 5.19 or newer");
+}
+
+static void look_seccomp(struct finding *f)
+{
+    char text[512];
+    slurp("/proc/sys/kernel/seccomp/actions_avail", text, sizeof(text));
+    if (has_word(text, "errno")) {
+        say(f, FINDING_OK, "filters");
+        return;
+    }
+    say(f, FINDING_FAIL, "this kernel has no seccomp filters");
+    fix(f, "use a kernel with CONFIG_SECCOMP_FILTER, as distributions' own have");
+}
+
+static void look_kvm(struct finding *f)
+{
+    if (access("/dev/kvm", F_OK) == 0)
+        say(f, FINDING_OK, "/dev/kvm: hardware virtualisation is there (sandboxes do not need it)");
+    else
+        say(f, FINDING_OK, "none (sandboxes do not need it)");
+}
+
+static void look_disk(struct finding *f)
+{
+    char path[512], free_text[UNIT_TEXT_MAX];
+    const char *data = getenv("WARREN_DATA");
+    struct statfs fs;
+    (void)snprintf(path, sizeof(path), "%s", data && *data ? data : DEFAULT_DATA);
+    while (statfs(path, &fs) < 0) { /* not made yet: its parent's filesystem will hold it */
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            break;
+        slash[slash == path] = '\0';
+        if (slash == path && statfs(path, &fs) < 0)
+            break;
+    }
+    int64_t left = (int64_t)fs.f_bavail * (int64_t)fs.f_bsize;
+    say(f, left < DISK_LOW ? FINDING_FAIL : left < DISK_TIGHT ? FINDING_WARN : FINDING_OK,
+        "%s free at %.100s", size_text(left, free_text), path);
+    if (left < DISK_TIGHT)
+        fix(f, "make room, or put the data elsewhere with warrend --data DIR");
+}
+
+static void look_user(struct finding *f)
+{
+    if (getpwnam("warren")) {
+        say(f, FINDING_OK, "warren");
+        return;
+    }
+    say(f, FINDING_WARN, "there is no user 'warren': the daemon runs as nobody");
+    fix(f, "useradd --system --home-dir /var/lib/warren --shell /usr/sbin/nologin warren");
+}
+
+static bool program(const char *name)
+{
+    static const char *const places[] = { "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin",
+                                          "/usr/local/sbin" };
+    char path[128];
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", places[i], name);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void look_mkfs(struct finding *f)
+{
+    if (program("mkfs.btrfs")) {
+        say(f, FINDING_OK, "mkfs.btrfs");
+        return;
+    }
+    say(f, FINDING_FAIL, "there is no mkfs.btrfs to make the storage with");
+    fix(f, APT "btrfs-progs");
+}
+
+static void look_mmdebstrap(struct finding *f)
+{
+    if (program("mmdebstrap")) {
+        say(f, FINDING_OK, "mmdebstrap");
+        return;
+    }
+    say(f, FINDING_WARN, "there is no mmdebstrap to make the base image with");
+    fix(f, APT "mmdebstrap; or import a root filesystem: warren image import");
+}
+
+const struct check doctor_checks[] = {
+    { "kernel", look_kernel },
+    { "rights", look_rights },
+    { "namespaces", look_namespaces },
+    { "cgroups", look_cgroup },
+    { "cgroup io", look_io },
+    { "freezer", look_freezer },
+    { "cgroup.kill", look_kill },
+    { "overlay", look_overlay },
+    { "btrfs", look_btrfs },
+    { "loop devices", look_loop },
+    { "id mapping", look_idmap },
+    { "seccomp", look_seccomp },
+    { "kvm", look_kvm },
+    { "disk", look_disk },
+    { "user", look_user },
+    { "storage maker", look_mkfs },
+    { "image maker", look_mmdebstrap },
+};
+const size_t doctor_checks_n = ARRAY_LEN(doctor_checks);

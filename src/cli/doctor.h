@@ -1,0 +1,33 @@
+/* doctor - what this machine offers to sandboxes and what it lacks, and how to get it.
+ *
+ * A list of checks, each a short look at /proc, /sys or a file, none of which changes anything.
+ * Works without a daemon and without rights, and says where rights would have shown more. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FINDING_TEXT_MAX 200 /* a line or two */
+
+enum finding_mark {
+    FINDING_OK,
+    FINDING_WARN, /* works, but less well or less than all of it */
+    FINDING_FAIL, /* essential, and missing */
+};
+
+struct finding {
+    enum finding_mark mark;
+    char detail[FINDING_TEXT_MAX]; /* what was found */
+    char fix[FINDING_TEXT_MAX];    /* how to get what is missing; empty where nothing is */
+};
+
+struct check {
+    const char *name;
+    void (*look)(struct finding *f);
+};
+
+extern const struct check doctor_checks[];
+extern const size_t doctor_checks_n;
+
+/* "5.15.0-91-generic" as KERNEL(5, 15), which compares; 0 when unreadable. */
+unsigned kernel_release(const char *text);
+#define KERNEL(major_, minor_) ((major_) * 1000u + (minor_))

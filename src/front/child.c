@@ -1,0 +1,119 @@
+#include "front/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#define READY_MS 60000 /* the first start makes a filesystem of its own */
+#define KEEPER_NAME "warren-keeper"
+#define EXEC_FAILED 127
+
+static int keeper_path(char path[PATH_MAX], struct err *err)
+{
+    const char *dir = getenv("WARREN_LIBEXEC");
+    char self[PATH_MAX];
+    if (!dir || !*dir) {
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        if (n < 0)
+            return err_set(err, errno, "cannot find our own program");
+        self[n] = '\0';
+        char *slash = strrchr(self, '/');
+        if (slash)
+            *slash = '\0';
+        dir = self;
+    }
+    int n = snprintf(path, PATH_MAX, "%s/" KEEPER_NAME, dir);
+    if (n < 0 || n >= PATH_MAX)
+        return err_set(err, ENAMETOOLONG, "the path of " KEEPER_NAME " is too long");
+    if (access(path, X_OK) < 0)
+        return err_set(err, errno, "there is no program '%s'; WARREN_LIBEXEC says where it is", path);
+    return 0;
+}
+
+/* Between fork and exec: only async-signal-safe calls. */
+static void exec_keeper(const char *path, char *const *argv, int parent_fd, int ready_fd)
+{
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGHUP, SIG_DFL);
+    (void)setsid(); /* a Ctrl-C meant for us must not take it away under a running request */
+    if (fcntl(parent_fd, F_SETFD, 0) == 0 && fcntl(ready_fd, F_SETFD, 0) == 0)
+        (void)execv(path, argv);
+    _exit(EXEC_FAILED);
+}
+
+static int wait_ready(int fd, struct err *err)
+{
+    char byte = 0;
+    int r = fd_wait(fd, POLLIN, READY_MS);
+    if (r == 0)
+        return err_set(err, ETIMEDOUT, KEEPER_NAME " was not ready after %d s", READY_MS / 1000);
+    if (r < 0 || read(fd, &byte, 1) != 1 || byte != 'R')
+        return err_set(err, EIO, KEEPER_NAME " could not start; its last log line says why");
+    return 0;
+}
+
+int child_start(const struct child_config *config, struct child *ret_child, struct err *err)
+{
+    char path[PATH_MAX], uid[16], parent[16], ready[16];
+    int alive[2], tell[2];
+
+    int r = keeper_path(path, err);
+    if (r < 0)
+        return r;
+    if (pipe2(alive, O_CLOEXEC) < 0)
+        return err_set(err, errno, "cannot make a pipe");
+    _cleanup_fd_ int alive_read = alive[0];
+    _cleanup_fd_ int alive_write = alive[1];
+    if (pipe2(tell, O_CLOEXEC) < 0)
+        return err_set(err, errno, "cannot make a pipe");
+    _cleanup_fd_ int tell_read = tell[0];
+    _cleanup_fd_ int tell_write = tell[1];
+    if (snprintf(uid, sizeof(uid), "%u", (unsigned)config->client_uid) < 0 ||
+        snprintf(parent, sizeof(parent), "%d", alive_read) < 0 ||
+        snprintf(ready, sizeof(ready), "%d", tell_write) < 0)
+        return err_set(err, EINVAL, "cannot write a number");
+    const char *argv[] = { KEEPER_NAME,  "--data",       config->data, "--run",       config->run,
+                           "--cgroup",   config->cgroup, "--client-uid", uid,         "--parent-fd",
+                           parent,       "--ready-fd",   ready,        NULL };
+    if (setenv("WARREN_LOG_LEVEL", config->log_level, 1) < 0)
+        return err_set(err, errno, "cannot set a variable");
+
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_set(err, errno, "cannot fork");
+    if (pid == 0)
+        exec_keeper(path, (char *const *)(uintptr_t)argv, alive_read, tell_write);
+    (void)close(take_fd(tell_write)); /* so that its death ends the wait */
+    r = wait_ready(tell_read, err);
+    if (r < 0) {
+        (void)close(take_fd(alive_write));
+        (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+        return r;
+    }
+    *ret_child = (struct child){ pid, take_fd(alive_write) };
+    return 0;
+}
+
+void child_stop(struct child *child, int timeout_ms)
+{
+    int64_t deadline = clock_mono_ms() + timeout_ms;
+    if (child->alive_fd >= 0)
+        (void)close(child->alive_fd);
+    child->alive_fd = -1;
+    while (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) == 0 && clock_mono_ms() < deadline)
+        (void)poll(NULL, 0, 10);
+    child->pid = 0;
+}

@@ -1,0 +1,225 @@
+/* warrend - Warren's daemon. Starts as root, starts warren-keeper, becomes an ordinary user,
+ * then serves the API until it is told to stop. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "core/core.h"
+#include "core/key.h"
+#include "core/process.h"
+#include "front/child.h"
+#include "front/http/server.h"
+#include "front/listen.h"
+#include "front/native/native.h"
+#include "front/options.h"
+#include "front/setup.h"
+
+#define LOG_MODULE "warrend"
+#define DRAIN_MS 5000
+#define KEEPER_STOP_MS 5000
+#define RUN_PATH_MAX 64 /* with "/cells/<id>/init.sock" behind it still a socket's path */
+#define ADMIN_PATH_MAX (RUN_PATH_MAX + 16)
+#define CGROUP_NAME_MAX 32
+
+struct world {
+    struct options options;
+    struct setup_user user;
+    char *data, *run, *first_key;
+    char cgroup[CGROUP_NAME_MAX], admin_path[ADMIN_PATH_MAX], where[LISTEN_TEXT_MAX];
+    int lock_fd, tcp_fd, admin_fd;
+    struct child keeper;
+    struct core *core;
+    struct server *server;
+};
+
+static void world_done(struct world *w)
+{
+    if (w->server)
+        server_stop(w->server, DRAIN_MS);
+    process_watch_stop();
+    server_free(w->server);
+    core_free(w->core);
+    child_stop(&w->keeper, KEEPER_STOP_MS);
+    cleanup_close(&w->tcp_fd);
+    cleanup_close(&w->admin_fd);
+    cleanup_close(&w->lock_fd);
+    options_done(&w->options);
+    free(w->data);
+    free(w->run);
+    if (w->first_key)
+        explicit_bzero(w->first_key, strlen(w->first_key));
+    free(w->first_key);
+}
+
+/* Instances side by side must not meet in the cgroup tree: the run directory is theirs alone. */
+static int name_cgroup(struct world *w, struct err *err)
+{
+    int n;
+    if (w->options.cgroup) {
+        if (!name_valid(w->options.cgroup))
+            return err_set(err, EINVAL, "--cgroup '%s' is not a plain name", w->options.cgroup);
+        n = snprintf(w->cgroup, sizeof(w->cgroup), "%s", w->options.cgroup);
+    } else {
+        uint32_t hash = 2166136261u; /* FNV-1a */
+        for (const char *p = w->run; *p; p++)
+            hash = (hash ^ (unsigned char)*p) * 16777619u;
+        n = snprintf(w->cgroup, sizeof(w->cgroup), "warren-%08x", hash);
+    }
+    return n > 0 && (size_t)n < sizeof(w->cgroup) ? 0 : err_set(err, EINVAL, "--cgroup is too long");
+}
+
+static int take_first_key(struct world *w, struct err *err)
+{
+    const char *key = getenv("WARREN_API_KEY");
+    if (!key || !*key)
+        return 0;
+    size_t n = strlen(key);
+    if (n < KEY_MIN_LEN || n >= KEY_TEXT_MAX)
+        return err_set(err, EINVAL, "WARREN_API_KEY must have %d to %d characters", KEY_MIN_LEN,
+                       KEY_TEXT_MAX - 1);
+    w->first_key = strdup(key);
+    if (!w->first_key)
+        return err_set(err, ENOMEM, "cannot allocate the first key");
+    (void)unsetenv("WARREN_API_KEY"); /* no child needs it */
+    return 0;
+}
+
+static int prepare(struct world *w, struct err *err)
+{
+    int r = take_first_key(w, err);
+    if (r >= 0)
+        r = setup_user(w->options.user, &w->user, err);
+    if (r >= 0 && !w->options.user && strcmp(w->user.name, "nobody") == 0)
+        log_info("there is no user 'warren', running as 'nobody'");
+    if (r >= 0)
+        r = setup_dir(w->options.run, &w->run, err);
+    if (r >= 0)
+        r = setup_dir(w->options.data, &w->data, err);
+    if (r >= 0 && strlen(w->run) > RUN_PATH_MAX)
+        r = err_set(err, ENAMETOOLONG, "--run '%s' is over %d bytes, too long for sockets in it",
+                    w->run, RUN_PATH_MAX);
+    if (r >= 0)
+        r = name_cgroup(w, err);
+    if (r >= 0)
+        r = w->lock_fd = setup_lock(w->run, err);
+    if (r >= 0)
+        r = setup_state(w->data, &w->user, err);
+    if (r >= 0)
+        r = w->tcp_fd = listen_tcp(w->options.listen, w->where, err);
+    if (r >= 0 && snprintf(w->admin_path, sizeof(w->admin_path), "%s/warren.sock", w->run) < 0)
+        r = err_set(err, EINVAL, "cannot name the admin socket");
+    if (r >= 0)
+        r = w->admin_fd = listen_unix(w->admin_path, w->user.uid, w->user.gid, err);
+    return r;
+}
+
+static int start(struct world *w, struct err *err)
+{
+    struct child_config keeper = { .data = w->data,
+                                   .run = w->run,
+                                   .cgroup = w->cgroup,
+                                   .log_level = w->options.log_level,
+                                   .client_uid = w->user.uid };
+    int r = child_start(&keeper, &w->keeper, err);
+    if (r >= 0)
+        r = setup_drop(&w->user, err);
+    if (r < 0)
+        return r;
+    struct core_config config = { .data_dir = w->data,
+                                  .run_dir = w->run,
+                                  .first_key = w->first_key,
+                                  .pool_size = w->options.pool_size };
+    r = core_new(&config, &w->core, err);
+    if (r < 0)
+        return r;
+    struct server_config http = { .core = w->core,
+                                  .routes = native_routes,
+                                  .nroutes = native_routes_count,
+                                  .tcp_fd = take_fd(w->tcp_fd),
+                                  .admin_fd = take_fd(w->admin_fd) };
+    return server_new(&http, &w->server, err);
+}
+
+/* Until somebody ends us, or the keeper ended: 0 or -ECHILD. */
+static int serve(struct world *w, const sigset_t *signals)
+{
+    for (;;) {
+        int signo = sigwaitinfo(signals, NULL);
+        if (signo == SIGTERM || signo == SIGINT) {
+            log_info("stopping; sandboxes go on signal=%s", process_signal_name(signo));
+            return 0;
+        }
+        int status;
+        if (signo == SIGCHLD && waitpid(w->keeper.pid, &status, WNOHANG) == w->keeper.pid) {
+            w->keeper.pid = 0;
+            if (WIFSIGNALED(status))
+                log_error("warren-keeper was killed; stopping signal=%d", WTERMSIG(status));
+            else
+                log_error("warren-keeper ended; stopping status=%d", WEXITSTATUS(status));
+            return -ECHILD;
+        }
+    }
+}
+
+static int run(struct world *w, struct err *err)
+{
+    sigset_t signals;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
+    (void)sigaddset(&signals, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &signals, NULL); /* before the first thread */
+
+    int r = prepare(w, err);
+    if (r >= 0)
+        r = start(w, err);
+    if (r < 0)
+        return r;
+    log_info("ready listen=%s user=%s data=%s run=%s cgroup=%s", w->where, w->user.name, w->data,
+             w->run, w->cgroup);
+    (void)printf("warrend ready on http://%s (admin socket %s)\n", w->where, w->admin_path);
+    (void)fflush(stdout);
+    r = serve(w, &signals);
+    return r < 0 ? err_set(err, -r, "warren-keeper ended") : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct world w = { .lock_fd = -1, .tcp_fd = -1, .admin_fd = -1, .keeper = { .alive_fd = -1 } };
+    struct err err = ERR_INIT;
+
+    (void)umask(077);
+    (void)close_range(STDERR_FILENO + 1, ~0u, 0); /* whatever our caller left open is not ours */
+    int r = options_read(argc, argv, &w.options, &err);
+    if (r < 0) {
+        (void)fprintf(stderr, "warrend: %s\n", err.msg);
+        return 2;
+    }
+    if (w.options.help || w.options.version) {
+        if (w.options.help)
+            options_help();
+        else
+            (void)puts("warrend " WARREN_VERSION);
+        options_done(&w.options);
+        return 0;
+    }
+    if (geteuid() != 0) {
+        (void)fprintf(stderr, "warrend: it must start as root, and gives that up at once: "
+                              "try `sudo warrend`\n");
+        options_done(&w.options);
+        return 1;
+    }
+    log_set_level(w.options.level);
+    r = run(&w, &err);
+    if (r < 0)
+        log_error("%s", err.msg[0] ? err.msg : strerror(-r));
+    world_done(&w);
+    return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,209 @@
+#include "front/options.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stddef.h>
+#include <string.h>
+
+#define CONFIG_DEFAULT "/etc/warren/warren.conf"
+#define POOL_MAX 256
+#define HELP_COLUMN 24
+
+struct option_row {
+    const char *name, *variable, *value; /* value: NULL for a flag without one */
+    size_t offset;
+    const char *fallback, *help;
+};
+
+#define TEXT(member_) offsetof(struct options, member_)
+static const struct option_row rows[] = {
+    { "listen", "WARREN_LISTEN", "ADDR:PORT", TEXT(listen), "127.0.0.1:7070",
+      "Where the API answers. Port 0 takes a free one and prints it." },
+    { "data", "WARREN_DATA", "DIR", TEXT(data), "/var/lib/warren",
+      "Sandboxes, images and state. Made if missing." },
+    { "run", "WARREN_RUN", "DIR", TEXT(run), "/run/warren",
+      "Sockets and what lives until the next boot. Each daemon needs its own." },
+    { "config", "WARREN_CONFIG", "FILE", TEXT(config), CONFIG_DEFAULT,
+      "Settings as 'name = value' lines, under these names. May be missing if not asked for." },
+    { "user", "WARREN_USER", "NAME", TEXT(user), NULL,
+      "Whom to become after start; 'warren' if there is such a user, else 'nobody'." },
+    { "cgroup", "WARREN_CGROUP", "NAME", TEXT(cgroup), NULL,
+      "The control group of all sandboxes; by default made from the run directory." },
+    { "pool", "WARREN_POOL", "N", TEXT(pool), "4",
+      "Blank sandboxes kept ready, so that making one takes less; 0 for none." },
+    { "log-level", "WARREN_LOG_LEVEL", "LEVEL", TEXT(log_level), "info",
+      "debug, info, warn or error." },
+};
+
+static char **text_at(struct options *o, const struct option_row *row)
+{
+    return (char **)(void *)((char *)o + row->offset);
+}
+
+static int set_text(struct options *o, const struct option_row *row, const char *value,
+                    struct err *err)
+{
+    char *copy = strdup(value);
+    if (!copy)
+        return err_set(err, ENOMEM, "cannot allocate '%s'", row->name);
+    free(*text_at(o, row));
+    *text_at(o, row) = copy;
+    return 0;
+}
+
+static const struct option_row *find(const char *name, size_t n)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (strlen(rows[i].name) == n && memcmp(rows[i].name, name, n) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static int read_flags(int argc, char **argv, struct options *o, struct err *err)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+            o->help = true;
+            continue;
+        }
+        if (strcmp(arg, "--version") == 0 || strcmp(arg, "-V") == 0) {
+            o->version = true;
+            continue;
+        }
+        const char *equals = strchr(arg, '=');
+        size_t n = equals ? (size_t)(equals - arg) : strlen(arg);
+        const struct option_row *row = strncmp(arg, "--", 2) == 0 ? find(arg + 2, n - 2) : NULL;
+        if (!row)
+            return err_set(err, EINVAL, "there is no option '%s'; see warrend --help", arg);
+        const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+        if (!value)
+            return err_set(err, EINVAL, "--%s needs a %s", row->name, row->value);
+        int r = set_text(o, row, value, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+struct file_read {
+    struct options *o;
+    struct err *err;
+    int r;
+};
+
+static int on_setting(void *arg, const char *section, const char *name, const char *value)
+{
+    struct file_read *f = arg;
+    const struct option_row *row = find(name, strlen(name));
+    if (!row || strcmp(name, "config") == 0) {
+        f->r = err_set(f->err, EINVAL, "there is no setting '%s'", name);
+        return 0;
+    }
+    if (!*text_at(f->o, row))
+        f->r = set_text(f->o, row, value, f->err);
+    return f->r >= 0;
+}
+
+static int read_file(struct options *o, bool asked_for, struct err *err)
+{
+    struct file_read f = { o, err, 0 };
+    _cleanup_file_ FILE *file = fopen(o->config, "re");
+    if (!file && errno == ENOENT && !asked_for)
+        return 0;
+    if (!file)
+        return err_set(err, errno, "cannot read '%s': %s", o->config, strerror(errno));
+    int line = ini_parse_file(file, on_setting, &f);
+    if (f.r < 0)
+        return err_wrap(err, f.r, "%s, line %d", o->config, line);
+    if (line != 0)
+        return err_set(err, EINVAL, "%s, line %d: not a 'name = value' line", o->config, line);
+    return 0;
+}
+
+static int check_values(struct options *o, struct err *err)
+{
+    char *end;
+    errno = 0;
+    long pool = strtol(o->pool, &end, 10);
+    if (errno || end == o->pool || *end || pool < 0 || pool > POOL_MAX)
+        return err_set(err, EINVAL, "--pool must be a number from 0 to %d", POOL_MAX);
+    o->pool_size = (unsigned)pool;
+    if (log_parse_level(o->log_level, &o->level) < 0)
+        return err_set(err, EINVAL, "--log-level must be debug, info, warn or error");
+    return 0;
+}
+
+int options_read(int argc, char **argv, struct options *ret_o, struct err *err)
+{
+    struct options o = { 0 };
+    int r = read_flags(argc, argv, &o, err);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++) {
+        const char *value = getenv(rows[i].variable);
+        if (value && *value && !*text_at(&o, &rows[i]))
+            r = set_text(&o, &rows[i], value, err);
+    }
+    bool asked_for = o.config != NULL;
+    if (r >= 0 && !o.config)
+        r = set_text(&o, find("config", 6), CONFIG_DEFAULT, err);
+    if (r >= 0 && !o.help && !o.version)
+        r = read_file(&o, asked_for, err);
+    for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++)
+        if (rows[i].fallback && !*text_at(&o, &rows[i]))
+            r = set_text(&o, &rows[i], rows[i].fallback, err);
+    if (r >= 0)
+        r = check_values(&o, err);
+    if (r < 0) {
+        options_done(&o);
+        return r;
+    }
+    *ret_o = o;
+    return 0;
+}
+
+void options_done(struct options *o)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        free(*text_at(o, &rows[i]));
+        *text_at(o, &rows[i]) = NULL;
+    }
+}
+
+void options_help(void)
+{
+    (void)fputs("warrend - the daemon of Warren: isolated Linux computers over HTTP\n\n"
+                "USAGE\n"
+                "  sudo warrend [OPTION]...\n\n"
+                "  Runs in the foreground and logs to stderr; says on stdout when it is ready. Needs\n"
+                "  root to start; then only warren-keeper keeps it, and warrend becomes an ordinary\n"
+                "  user. Stop it with SIGTERM or Ctrl-C: sandboxes go on, and the next start finds\n"
+                "  them. Any number of daemons may run side by side, each with its own --data,\n"
+                "  --run and --listen.\n\n"
+                "OPTIONS\n",
+                stdout);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char head[64];
+        int n = snprintf(head, sizeof(head), "--%s %s", rows[i].name, rows[i].value);
+        (void)printf("  %-*s%s\n", HELP_COLUMN, n > 0 ? head : "", rows[i].help);
+        (void)printf("  %-*s%s%s%s\n", HELP_COLUMN, "", rows[i].variable,
+                     rows[i].fallback ? ", default " : "", rows[i].fallback ? rows[i].fallback : "");
+    }
+    (void)printf("  %-*sPrint the version.\n  %-*sThis text.\n", HELP_COLUMN, "--version, -V",
+                 HELP_COLUMN, "--help, -h");
+    (void)fputs("\nENVIRONMENT\n"
+                "  WARREN_API_KEY        A key that works from the start: any text of 20 or more\n"
+                "                        characters. Without it, make one over the admin socket.\n"
+                "  WARREN_LIBEXEC        Where warren-keeper and warren-init are, if not beside warrend.\n\n"
+                "FILES\n"
+                "  /etc/warren/warren.conf       settings\n"
+                "  DATA/state/warren.db          what exists\n"
+                "  RUN/warren.sock               the admin socket: root needs no key there\n\n"
+                "EXAMPLES\n"
+                "  sudo warrend\n"
+                "  sudo WARREN_API_KEY=a-key-of-twenty-characters warrend --listen 0.0.0.0:7070\n"
+                "  sudo warrend --listen 127.0.0.1:0 --data /tmp/a/data --run /tmp/a/run\n\n"
+                "  curl -s http://127.0.0.1:7070/v1/health\n"
+                "  sudo curl -s --unix-socket /run/warren/warren.sock http://x/v1/sandboxes\n",
+                stdout);
+}

@@ -1,0 +1,22 @@
+/* options - how warrend was asked to run: flags, WARREN_* variables, the configuration file.
+ *
+ * One table says it all: name, variable, default, help. A flag wins over the variable, the
+ * variable over the file, the file over the default. */
+#pragma once
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+struct options {
+    char *listen, *data, *run, *config, *user, *cgroup, *pool, *log_level;
+    bool help, version;
+    /* read out of the texts above */
+    unsigned pool_size;
+    enum log_level level;
+};
+
+/* NULL stays where there is no default (user, cgroup). The caller calls options_done. */
+int options_read(int argc, char **argv, struct options *ret_o, struct err *err);
+void options_done(struct options *o);
+void options_help(void); /* to stdout */

@@ -1,0 +1,218 @@
+/* warren-init: pid 1 of a sandbox. Reads what it was started with, gets out of the way of
+ * signals, and turns rounds: hear, reap, tick, answer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "init/birth.h"
+#include "init/family.h"
+#include "init/launch.h"
+#include "init/ops.h"
+#include "init/peer.h"
+#include "init/poller.h"
+#include "init/proc.h"
+#include "init/ps.h"
+#include "init/sweep.h"
+
+#define COOKIE_VARIABLE "WARREN_CLONE_COOKIE"
+#define BIG_BYTES (64 * 1024) /* allocations of this size come and go as mappings of their own */
+#define IDLE_MS 1000          /* after which what a burst left of the heap goes back */
+
+struct options {
+    int listen_fd, oom_fd, group_fd;
+    int procs_fds[LAUNCH_PROCS_MAX];
+    size_t procs_n;
+};
+
+static _Noreturn void die(const char *what, int r)
+{
+    (void)fprintf(stderr, "warren-init: %s: %s\n", what, strerrordesc_np(-r));
+    _exit(1);
+}
+
+static int parse_fd(const char *text)
+{
+    char *end;
+    long fd = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0)
+        die(text, -EBADF);
+    return (int)fd;
+}
+
+static struct options parse_options(int argc, char **argv)
+{
+    struct options o = { .listen_fd = -1, .oom_fd = -1, .group_fd = -1 };
+    const struct {
+        const char *name;
+        int *one; /* NULL: it may come several times */
+    } table[] = {
+        { "--listen", &o.listen_fd },
+        { "--oom", &o.oom_fd },
+        { "--group", &o.group_fd },
+        { "--procs", NULL },
+    };
+    for (int i = 1; i < argc; i += 2) {
+        size_t k = 0;
+        while (k < ARRAY_LEN(table) && strcmp(argv[i], table[k].name) != 0)
+            k++;
+        if (k == ARRAY_LEN(table) || i + 1 == argc || o.procs_n == LAUNCH_PROCS_MAX)
+            die(argv[i], -EINVAL);
+        int fd = parse_fd(argv[i + 1]);
+        if (table[k].one)
+            *table[k].one = fd;
+        else
+            o.procs_fds[o.procs_n++] = fd;
+    }
+    if (o.listen_fd < 0)
+        die("--listen is needed", -EINVAL);
+    return o;
+}
+
+/* Two numbers in hex with a colon between them. Wiped where it stood: what we fork has a copy of
+ * our memory until it execs. */
+static bool take_cookie(uint64_t ret_cookie[2])
+{
+    char *text = getenv(COOKIE_VARIABLE);
+    if (!text)
+        return false;
+    char *end = text;
+    ret_cookie[0] = strtoull(text, &end, 16);
+    bool whole = *end == ':';
+    if (whole)
+        ret_cookie[1] = strtoull(end + 1, &end, 16);
+    whole = whole && *end == '\0';
+    explicit_bzero(text, strlen(text));
+    (void)unsetenv(COOKIE_VARIABLE);
+    return whole;
+}
+
+/* What a command inherits from us is set once, here: limits, mask, directory, dispositions. */
+static void shape_ourselves(void)
+{
+    (void)prctl(PR_SET_NAME, "warren-init");
+    (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    for (int fd = open("/dev/null", O_RDWR); fd >= 0 && fd <= 2; fd = open("/dev/null", O_RDWR))
+        ; /* until 0, 1 and 2 are taken */
+    (void)umask(022);
+    if (chdir("/") < 0)
+        die("cannot enter /", -errno);
+    struct rlimit none = { 0, 0 };
+    (void)setrlimit(RLIMIT_CORE, &none);
+    for (int signo = 1; signo < NSIG; signo++)
+        (void)signal(signo, SIG_DFL); /* whoever started us may have ignored some */
+    if (getpid() != 1)
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    (void)mallopt(M_MMAP_THRESHOLD, BIG_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, BIG_BYTES);
+    (void)mallopt(M_TOP_PAD, 0);
+}
+
+static void on_child(struct watch *w, uint32_t events)
+{
+    struct signalfd_siginfo si;
+    (void)!read(w->fd, &si, sizeof(si));
+    if (procs_reap())
+        (void)raise(SIGCHLD); /* the others first, then on with it */
+}
+
+/* Every signal is blocked: none ends or interrupts us, and the one we want comes as an event. */
+static struct watch child_watch = { .fd = -1, .fn = on_child };
+
+static int listen_for_children(void)
+{
+    sigset_t all, child;
+    (void)sigfillset(&all);
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+        return -errno;
+    child_watch.fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (child_watch.fd < 0)
+        return -errno;
+    return poller_want(&child_watch, EPOLLIN);
+}
+
+/* A burst leaves a heap behind; a thousand of us are idle at a time. */
+static int64_t trim_at = INT64_MAX;
+
+static void trim_tick(int64_t now)
+{
+    if (now >= trim_at) {
+        trim_at = INT64_MAX;
+        (void)malloc_trim(0);
+    }
+    if (trim_at != INT64_MAX)
+        poller_wake_at(trim_at);
+}
+
+static _Noreturn void run(void)
+{
+    for (;;) {
+        if (poller_round()) {
+            int64_t now = clock_mono_ms();
+            procs_tick(now);
+            peers_tick(now);
+            sweep_tick(now);
+            trim_tick(now);
+        }
+        bool busy = peers_count() > 0;
+        peers_settle();
+        procs_bury();
+        if (busy && peers_count() == 0) {
+            trim_at = clock_mono_ms() + IDLE_MS;
+            poller_wake_at(trim_at);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t cookie[2];
+    int r;
+
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        (void)puts("warren-init " WARREN_VERSION);
+        return 0;
+    }
+    (void)prctl(PR_SET_DUMPABLE, 0); /* before there is anything worth reading in here */
+    bool has_cookie = take_cookie(cookie);
+    struct options o = parse_options(argc, argv);
+    shape_ourselves();
+
+    launch_setup(o.procs_fds, o.procs_n, has_cookie ? cookie : NULL);
+    explicit_bzero(cookie, sizeof(cookie));
+    family_setup(o.group_fd);
+    procs_setup(o.oom_fd);
+    ops_setup();
+    r = ps_open();
+    if (r < 0)
+        die("cannot open /proc", r);
+    r = birth_setup();
+    if (r < 0)
+        die("cannot open /dev/null", r);
+    r = poller_open();
+    if (r < 0)
+        die("cannot make an epoll", r);
+    r = listen_for_children();
+    if (r < 0)
+        die("cannot listen for children", r);
+    r = peers_listen(o.listen_fd);
+    if (r < 0)
+        die("cannot listen", r);
+    run();
+}
