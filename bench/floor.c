@@ -214,11 +214,12 @@ static int set_layer(int fs, const char *key, int fd, const char *below)
     return (int)syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, path, 0);
 }
 
-static int overlay(const struct floor *f, pid_t pid, int upper_dir)
+/* Mounts the overlay and hands it to the child at once: only then are the layers' own mounts let
+ * go, each of which waits for the kernel's other processors. */
+static int give_root(const struct floor *f, pid_t pid, int upper_dir, int sock)
 {
     char path[FLOOR_PATH_SIZE];
-    _cleanup_fd_ int userns = -1, lower = -1, upper = -1, fs = -1;
-    int mnt;
+    _cleanup_fd_ int userns = -1, lower = -1, upper = -1, fs = -1, root = -1;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
     userns = open(path, O_RDONLY | O_CLOEXEC);
@@ -235,8 +236,8 @@ static int overlay(const struct floor *f, pid_t pid, int upper_dir)
         set_layer(fs, "upperdir", upper, "/u") < 0 || set_layer(fs, "workdir", upper, "/w") < 0 ||
         syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return -errno;
-    mnt = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
-    return mnt < 0 ? -errno : mnt;
+    root = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
+    return root < 0 ? -errno : fd_send_msg(sock, "", 1, &root, 1);
 }
 
 static int read_line(int out)
@@ -261,7 +262,7 @@ static int run_cell(struct floor *f, int upper, char *const argv[], double *ret_
                     struct err *err)
 {
     struct clone_args args = { .flags = FLOOR_NAMESPACES, .exit_signal = SIGCHLD };
-    _cleanup_fd_ int up = -1, down = -1, in = -1, out = -1, root = -1;
+    _cleanup_fd_ int up = -1, down = -1, in = -1, out = -1;
     struct failure fail = { NULL, 0 };
     int socks[2], pipes[2], r;
     size_t nfds;
@@ -288,12 +289,10 @@ static int run_cell(struct floor *f, int upper, char *const argv[], double *ret_
     if (r < 0)
         err_set(err, -r, "cannot map ids");
     if (r >= 0) {
-        r = root = overlay(f, pid, upper);
+        r = give_root(f, pid, upper, up);
         if (r < 0)
             err_set(err, -r, "cannot mount the overlay");
     }
-    if (r >= 0)
-        r = fd_send_msg(up, "", 1, &root, 1);
     if (r >= 0) {
         r = read_line(in);
         *ret_end = now_us();

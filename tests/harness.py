@@ -311,10 +311,13 @@ class Daemon:
         self.process.send_signal(sig)
         self.process.wait(DEADLINE)
 
-    def kill_keeper(self):
+    def kill_keeper(self, supervisor=False):
+        """The keeper and its sweeper; with its supervisor too, the daemon ends as well."""
         for pid in self.pids("warren-keeper"):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+                if supervisor or f"PPid:\t{self.process.pid}\n" not in status:
+                    os.kill(pid, signal.SIGKILL)
 
     def stop(self):
         """End the daemon as an operator would; it must end well."""

@@ -3,10 +3,9 @@ from harness import until
 
 
 def test_the_life_of_a_sandbox_is_told_in_order(api):
-    since = api.events(limit=1)["next"]
-    start = max(since, 0)
     who = api.create(image="tiny")["id"]
-    api.exec(who, ["true"])
+    api.wait(who, api.start(who, ["true"])["process"])
+    api.wait_event("process.ended", who)
     api.ok("PATCH", f"/v1/sandboxes/{who}", {"metadata": {"a": "b"}})
     api.ok("POST", f"/v1/sandboxes/{who}/stop")
     api.ok("POST", f"/v1/sandboxes/{who}/start")
@@ -23,11 +22,11 @@ def test_the_life_of_a_sandbox_is_told_in_order(api):
     assert seqs == sorted(set(seqs)) and all(e["sandbox"] == who and e["time"] for e in events)
     assert next(e for e in events if e["type"] == "sandbox.stopped")["data"]["cause"] == "stopped"
     assert events[-1]["data"]["cause"] == "deleted"
-    assert start >= 0
 
 
 def test_reading_on_from_a_number(api):
     who = api.create(image="tiny")["id"]
+    api.ok("PATCH", f"/v1/sandboxes/{who}", {"metadata": {"a": "b"}})
     first = api.events(0, who, limit=1)
     assert len(first["events"]) == 1
     rest = api.events(first["next"], who)

@@ -103,7 +103,7 @@ def test_every_namespace_is_its_own(api, cell, neighbour):
 # -- privileges
 
 DANGEROUS_CAPS = {  # bit: name; what Docker's default set leaves out
-    1: "dac_read_search", 9: "linux_immutable", 11: "net_broadcast", 12: "net_admin", 14: "ipc_lock",
+    2: "dac_read_search", 9: "linux_immutable", 11: "net_broadcast", 12: "net_admin", 14: "ipc_lock",
     15: "ipc_owner", 16: "sys_module", 17: "sys_rawio", 19: "sys_ptrace", 20: "sys_pacct",
     21: "sys_admin", 22: "sys_boot", 23: "sys_nice", 24: "sys_resource", 25: "sys_time",
     26: "sys_tty_config", 28: "lease", 30: "audit_control", 32: "mac_override", 33: "mac_admin",

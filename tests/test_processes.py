@@ -51,7 +51,15 @@ def test_all_lists_what_was_not_started_through_the_api_too(api, tiny):
     child = next(p for p in rows if p["argv"] == ["sleep", "777"])
     parent = next(p for p in rows if p["process"] == n)
     assert child["process"] is None and child["ppid"] == parent["pid"]
-    assert child["rss_bytes"] > 0 and child["cpu_us"] >= 0
+    assert child["rss_bytes"] >= 0 and child["cpu_us"] >= 0
+
+
+def test_a_list_tells_cpu_and_memory(api, box):
+    n = api.start(box, ["python3", "-c", "b = b'x' * (20 << 20); print(sum(range(10**6)), flush=True); "
+                        "import time; time.sleep(600)"])["process"]
+    until(lambda: api.process(box, n)["output_bytes"])
+    p = next(p for p in api.ok("GET", f"/v1/sandboxes/{box}/processes")["processes"] if p["process"] == n)
+    assert p["rss_bytes"] > 20 << 20 and p["cpu_us"] > 1000
 
 
 def test_output_is_replayed_from_any_offset(api, tiny):
@@ -191,7 +199,7 @@ def test_scopes_process_group_tree(api, tiny):
     api.signal(tiny, n, "KILL", "process")
     api.wait(tiny, n)
     assert sleepers(api, tiny, 9001) == "1"  # the child was spared
-    api.out(tiny, ["pkill", "sleep"])
+    api.out(tiny, ["killall", "sleep"])
 
     n = api.start(tiny, "sleep 9001 & echo up; wait")["process"]
     until(lambda: api.process(tiny, n)["output_bytes"] == 3)

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,7 +123,8 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
 void cli_print_json(const json_t *v)
 {
     /* ASCII on a terminal: an escaped character cannot do anything to it. */
-    size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0);
+    size_t flags =
+        JSON_INDENT(2) | JSON_ENCODE_ANY | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0);
     (void)json_dumpf(v, stdout, flags);
     (void)fputc('\n', stdout);
 }
@@ -146,8 +148,9 @@ static int check_operands(const struct cli *cli, int n)
 {
     const struct command *c = cli->command;
     if (n < c->min_args)
-        return cli_usage(cli, n == 0 ? "'warren %s' needs more to go on"
-                                     : "'warren %s' needs more words", c->name);
+        return cli_usage(
+            cli, n == 0 ? "'warren %s' needs more to go on" : "'warren %s' needs more words",
+            c->name);
     if (c->max_args >= 0 && n > c->max_args)
         return cli_usage(cli, "'warren %s' takes fewer words", c->name);
     return 0;
@@ -186,8 +189,8 @@ static int group_help(int argc, char **argv)
         if (strncmp(c->name, argv[0], len) == 0 && c->name[len] == ' ') {
             if (!any && argc > 1)
                 cli_note("there is no command '%s %s'", argv[0], argv[1]);
-            (void)fprintf(argc > 1 ? stderr : stdout, "  warren %s %s\n      %s\n", c->name, c->synopsis,
-                          c->summary);
+            (void)fprintf(argc > 1 ? stderr : stdout, "  warren %s %s\n      %s\n", c->name,
+                          c->synopsis, c->summary);
             any = true;
         }
     }
@@ -218,9 +221,21 @@ static int dispatch(struct cli *cli, int argc, char **argv)
     return run_command(cli, n - used, words + used);
 }
 
+/* A descriptor we open must never take the place of a closed stdin, stdout or stderr. */
+static void fill_standard_fds(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 int cli_main(int argc, char **argv)
 {
     struct cli cli = { .socket = NULL };
+    fill_standard_fds();
     int status = dispatch(&cli, argc, argv);
     client_free(cli.client);
     if (fflush(stdout) != 0 && status == 0) {

@@ -12,8 +12,8 @@
 #include "cli/client.h"
 #include "cli/opts.h"
 
-#define STATUS_USAGE 2        /* the words on the command line make no sense */
-#define STATUS_WARREN 125     /* run, exec, shell: warren itself failed */
+#define STATUS_USAGE 2    /* the words on the command line make no sense */
+#define STATUS_WARREN 125 /* run, exec, shell: warren itself failed */
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND 127
 
@@ -32,9 +32,9 @@ struct command {
     const char *name;  /* one word, or two: "image ls" */
     const char *alias; /* NULL: none */
     const char *summary;
-    const char *synopsis;    /* what follows the name */
-    const char *description; /* paragraphs, a blank line between */
-    const char *exit_status; /* NULL: the usual; else lines "N  meaning" */
+    const char *synopsis;           /* what follows the name */
+    const char *description;        /* paragraphs, a blank line between */
+    const char *exit_status;        /* NULL: the usual; else lines "N  meaning" */
     const struct example *examples; /* ends with a NULL line */
     const struct opt *opts;
     size_t nopts, opts_size; /* rows; bytes of the struct they fill */

@@ -8,11 +8,11 @@
 #include "cli/object.h"
 #include "cli/xmem.h"
 
-#define ANSWER_MAX (64u << 20)  /* a page of 1000 sandboxes with all their metadata */
+#define ANSWER_MAX (64u << 20) /* a page of 1000 sandboxes with all their metadata */
 #define CONNECT_TIMEOUT_MS 5000L
-#define CALL_TIMEOUT_S 180L     /* making a sandbox on a machine that is swapping */
-#define STREAM_SILENCE_S 60L    /* the daemon sends a ping every 15 s */
-#define STREAM_BUFFER 65536L    /* a full output frame in one read */
+#define CALL_TIMEOUT_S 180L  /* making a sandbox on a machine that is swapping */
+#define STREAM_SILENCE_S 60L /* the daemon sends a ping every 15 s */
+#define STREAM_BUFFER 65536L /* a full output frame in one read */
 
 struct client {
     CURLM *multi;
@@ -61,8 +61,7 @@ static int transport_error(const struct request *call, CURLcode rc, struct err *
     const struct client *c = call->client;
     switch (rc) {
     case CURLE_COULDNT_CONNECT:
-    case CURLE_COULDNT_RESOLVE_HOST:
-        return unreachable(c, err);
+    case CURLE_COULDNT_RESOLVE_HOST: return unreachable(c, err);
     case CURLE_OPERATION_TIMEDOUT:
         if (call->status == 0 && !c->socket) {
             double connected = 0;
@@ -90,16 +89,11 @@ static int status_errno(long status)
 {
     switch (status) {
     case 401:
-    case 403:
-        return EACCES;
-    case 404:
-        return ENOENT;
-    case 409:
-        return EBUSY;
-    case 507:
-        return ENOSPC;
-    default:
-        return status >= 500 ? EIO : EINVAL;
+    case 403: return EACCES;
+    case 404: return ENOENT;
+    case 409: return EBUSY;
+    case 507: return ENOSPC;
+    default: return status >= 500 ? EIO : EINVAL;
     }
 }
 
@@ -164,8 +158,8 @@ static int set_headers(struct request *call)
 {
     const char *auth = call->client->auth;
     char type[128];
-    int r = add_header(call, call->on_line ? "Accept: application/x-ndjson"
-                                           : "Accept: application/json");
+    int r = add_header(call,
+                       call->on_line ? "Accept: application/x-ndjson" : "Accept: application/json");
     if (r == 0 && auth)
         r = add_header(call, auth);
     if (r == 0 && call->body_type) {
@@ -205,8 +199,8 @@ static void set_limits(struct request *call)
         (void)curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
         (void)curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, STREAM_SILENCE_S);
     } else if (call->timeout_s >= 0 && !call->source) {
-        (void)curl_easy_setopt(e, CURLOPT_TIMEOUT, call->timeout_s ? call->timeout_s
-                                                                   : CALL_TIMEOUT_S);
+        (void)curl_easy_setopt(e, CURLOPT_TIMEOUT,
+                               call->timeout_s ? call->timeout_s : CALL_TIMEOUT_S);
     }
 }
 
@@ -284,7 +278,7 @@ void request_done(struct request *call)
     json_decref(call->json);
     call->json = NULL;
     call->err = (struct err)ERR_INIT;
-    call->active = false;
+    call->active = call->done = false;
 }
 
 /* ---- the loop ---- */

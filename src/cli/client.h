@@ -22,7 +22,7 @@ struct client;
 struct client_config {
     const char *socket; /* NULL: url is used */
     const char *url;
-    const char *key;    /* NULL: none is sent */
+    const char *key; /* NULL: none is sent */
 };
 
 int client_new(const struct client_config *config, struct client **ret_client, struct err *err);
@@ -38,12 +38,12 @@ struct request {
     const char *method, *path;
     const void *body;
     size_t body_len;
-    const char *body_type; /* NULL: no body */
+    const char *body_type;    /* NULL: no body */
     request_source_fn source; /* instead of body: read as it is sent */
-    int64_t source_len;    /* -1: unknown */
-    ndjson_fn on_line;     /* asks for a stream of lines; each goes here as it comes */
-    void *arg;             /* for source and on_line */
-    long timeout_s;        /* 0: the usual; -1: none */
+    int64_t source_len;       /* -1: unknown */
+    ndjson_fn on_line;        /* asks for a stream of lines; each goes here as it comes */
+    void *arg;                /* for source and on_line */
+    long timeout_s;           /* 0: the usual; -1: none */
 
     /* answered */
     bool active, done;
@@ -66,7 +66,8 @@ int client_start(struct client *client, struct request *call, struct err *err);
 /* Move what can move, then wait for bytes, for one of fds, or for the time-out. */
 int client_poll(struct client *client, struct curl_waitfd *fds, unsigned nfds, int timeout_ms);
 int client_perform(struct client *client, struct request *call, struct err *err);
-void request_done(struct request *call); /* ends it if it is in flight; the struct may be used again */
+/* Ends it if it is in flight; the struct may be used again. */
+void request_done(struct request *call);
 
 /* One request with a JSON body (NULL: none) and a JSON answer (*ret_json may be NULL; NULL when
  * the answer has no body). The failure's code is copied to ret_code, if not NULL. */

@@ -38,7 +38,8 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
     const json_t *pty = json_object_get(process, "pty");
     config.tty = (json_is_true(pty) || json_is_object(pty)) && isatty(STDIN_FILENO) &&
                  isatty(STDOUT_FILENO) && !o->no_stdin;
-    config.input = !o->no_stdin && (config.tty || session_has_piped_stdin() || isatty(STDIN_FILENO));
+    config.input =
+        !o->no_stdin && (config.tty || session_has_piped_stdin() || isatty(STDIN_FILENO));
     if (config.tty)
         cli_note("attached to process %" PRId64 "; Ctrl-] leaves it", n);
     return session_attach(cli, &config, n);
@@ -57,10 +58,10 @@ const struct command cmd_attach = {
                    "0    left with Ctrl-]\n"
                    "125  warren itself failed: no daemon, no such process, a bad option\n"
                    "128+N  signal N ended the program, or this command",
-    .examples = (const struct example[]){
-        { "The newest process", "warren attach box" },
-        { "Watch process 3 without touching it", "warren attach --no-stdin box 3" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "The newest process", "warren attach box" },
+                                          { "Watch process 3 without touching it",
+                                            "warren attach --no-stdin box 3" },
+                                          { NULL, NULL } },
     COMMAND_OPTS(attach_table, struct attach_opts),
     .stop_after = OPTS_ALL,
     .min_args = 1,

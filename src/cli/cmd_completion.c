@@ -16,13 +16,14 @@ const struct command cmd_completion = {
     .synopsis = "bash|zsh|fish",
     .description = "Prints a script that teaches the shell the commands, their options, and the "
                    "names of your sandboxes and images.",
-    .examples = (const struct example[]){
-        { "bash, for this shell", "source <(warren completion bash)" },
-        { "bash, for good",
-          "warren completion bash > ~/.local/share/bash-completion/completions/warren" },
-        { "zsh, in a directory of $fpath", "warren completion zsh > ~/.zfunc/_warren" },
-        { "fish", "warren completion fish > ~/.config/fish/completions/warren.fish" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "bash, for this shell", "source <(warren completion bash)" },
+            { "bash, for good",
+              "warren completion bash > ~/.local/share/bash-completion/completions/warren" },
+            { "zsh, in a directory of $fpath", "warren completion zsh > ~/.zfunc/_warren" },
+            { "fish", "warren completion fish > ~/.config/fish/completions/warren.fish" },
+            { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = 1,

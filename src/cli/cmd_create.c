@@ -37,13 +37,14 @@ const struct command cmd_create = {
     .description =
         "Makes a sandbox that runs until it is stopped, deleted, or its time is up, and prints "
         "its id. What is not said takes the daemon's defaults.",
-    .examples = (const struct example[]){
-        { "With a name", "warren create --name box" },
-        { "Small, and gone in an hour", "warren create --memory 128m --cpus 0.5 --timeout 1h" },
-        { "Stopped when nobody used it for ten minutes",
-          "warren create --idle-timeout 10m --on-idle stop" },
-        { "Remember its id", "id=$(warren create) && warren exec $id hostname" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "With a name", "warren create --name box" },
+            { "Small, and gone in an hour", "warren create --memory 128m --cpus 0.5 --timeout 1h" },
+            { "Stopped when nobody used it for ten minutes",
+              "warren create --idle-timeout 10m --on-idle stop" },
+            { "Remember its id", "id=$(warren create) && warren exec $id hostname" },
+            { NULL, NULL } },
     COMMAND_OPTS(create_table, struct create_opts),
     .stop_after = OPTS_ALL,
     .run = run,

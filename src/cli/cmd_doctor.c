@@ -11,12 +11,9 @@
 static const char *mark_text(enum finding_mark mark)
 {
     switch (mark) {
-    case FINDING_OK:
-        return "\xe2\x9c\x93"; /* a check mark */
-    case FINDING_WARN:
-        return "!";
-    case FINDING_FAIL:
-        return "\xe2\x9c\x97"; /* a cross */
+    case FINDING_OK: return "\xe2\x9c\x93"; /* a check mark */
+    case FINDING_WARN: return "!";
+    case FINDING_FAIL: return "\xe2\x9c\x97"; /* a cross */
     }
     return "?";
 }
@@ -34,12 +31,14 @@ static const char *mark_colour(enum finding_mark mark)
     return mark == FINDING_OK ? "\x1b[32m" : mark == FINDING_WARN ? "\x1b[33m" : "\x1b[31m";
 }
 
-static void print_line(enum finding_mark mark, const char *name, const char *detail, const char *how)
+static void print_line(enum finding_mark mark, const char *name, const char *detail,
+                       const char *how)
 {
     const char *colour = mark_colour(mark);
     _cleanup_free_ char *label = text_line(name);
     _cleanup_free_ char *text = text_line(detail);
-    (void)printf("%s%s%s %-16s %s\n", colour, mark_text(mark), *colour ? "\x1b[0m" : "", label, text);
+    (void)printf("%s%s%s %-16s %s\n", colour, mark_text(mark), *colour ? "\x1b[0m" : "", label,
+                 text);
     if (*how)
         (void)printf("  %-16s -> %s\n", "", how);
 }
@@ -59,7 +58,8 @@ static void print_host(const json_t *host, const char *prefix)
     {
         char size[UNIT_TEXT_MAX];
         _cleanup_free_ char *label = xasprintf("%s%s%s", prefix, *prefix ? "." : "", name);
-        _cleanup_free_ char *json = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+        _cleanup_free_ char *json =
+            json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
         const char *end = strstr(label, "_bytes");
         const char *text = json_is_string(v) ? json_string_value(v) : json;
         if (json_is_object(v)) {
@@ -82,7 +82,8 @@ static void print_host(const json_t *host, const char *prefix)
 static int health_get(struct cli *cli, const char *path, json_t **ret_health, struct err *err)
 {
     struct client *client = cli_client(cli, err);
-    _cleanup_(request_done) struct request call = { .method = "GET", .path = path, .timeout_s = 10 };
+    _cleanup_(
+        request_done) struct request call = { .method = "GET", .path = path, .timeout_s = 10 };
     int r = client ? client_perform(client, &call, err) : -1;
     if (r < 0 && !json_object_get(call.json, "keeper"))
         return r;
@@ -110,8 +111,9 @@ static bool ask_daemon(struct cli *cli, json_t *report, json_t *checks)
                        member_text(health, "version"), (long long)member_int(health, "sandboxes"),
                        keeper ? "running" : "not running");
         if (!keeper)
-            (void)snprintf(f.fix, sizeof(f.fix), "restart the daemon: `sudo ./dev up` or "
-                                                 "`systemctl restart warren`");
+            (void)snprintf(f.fix, sizeof(f.fix),
+                           "restart the daemon: `sudo ./dev up` or "
+                           "`systemctl restart warren`");
     }
     (void)json_array_append_new(checks, finding_json("daemon", &f));
     if (!cli->json)
@@ -163,11 +165,12 @@ const struct command cmd_doctor = {
     .exit_status = "0  nothing essential is missing\n"
                    "1  something is\n"
                    "2  the command line makes no sense",
-    .examples = (const struct example[]){
-        { "All checks", "sudo warren doctor" },
-        { "What is missing, for a script",
-          "warren doctor --json | jq '.checks[] | select(.status != \"ok\")'" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "All checks", "sudo warren doctor" },
+            { "What is missing, for a script",
+              "warren doctor --json | jq '.checks[] | select(.status != \"ok\")'" },
+            { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .run = run,
 };

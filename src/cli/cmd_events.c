@@ -1,11 +1,16 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/object.h"
 #include "cli/sanitise.h"
+
+#define FOLLOW_PAST 10 /* as tail has it */
+#define RETRY_MS 250   /* between attempts to find the daemon again */
+#define RETRY_FOR_MS 30000
 
 struct events_opts {
     bool follow;
@@ -19,77 +24,115 @@ static const struct opt events_table[] = {
       NULL },
     { 0, "sandbox", OPT_TEXT, AT(sandbox), "SANDBOX", "Only what is about this one.", "@sandbox" },
     { 0, "since", OPT_COUNT, AT(since), "SEQ", "Only events after this number.", NULL },
-    { 0, "limit", OPT_COUNT, AT(limit), "N", "At most so many.", NULL },
+    { 0, "limit", OPT_COUNT, AT(limit), "N",
+      "Of what has happened, only the newest so many. Default: all; with -f, 10.", NULL },
+};
+
+struct feed {
+    struct cli *cli;
+    const struct events_opts *opts;
+    int64_t seq; /* of the last event seen */
 };
 
 static int print_event(void *arg, const json_t *event)
 {
-    const struct cli *cli = arg;
-    bool tty = isatty(STDOUT_FILENO);
+    struct feed *feed = arg;
     if (!json_object_get(event, "seq"))
         return 0; /* a ping */
-    if (cli->json) {
-        (void)json_dumpf(event, stdout, JSON_COMPACT | (tty ? JSON_ENSURE_ASCII : 0));
+    feed->seq = member_int(event, "seq");
+    if (feed->cli->json) {
+        (void)json_dumpf(event, stdout,
+                         JSON_COMPACT | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0));
         (void)putchar('\n');
     } else {
         const json_t *data = json_object_get(event, "data");
-        _cleanup_free_ char *text =
-            json_object_size(data) ? json_dumps(data, JSON_COMPACT) : NULL;
+        _cleanup_free_ char *text = json_object_size(data) ? json_dumps(data, JSON_COMPACT) : NULL;
         _cleanup_free_ char *detail = text_line(text);
         _cleanup_free_ char *time = text_line(member_text(event, "time"));
         _cleanup_free_ char *type = text_line(member_text(event, "type"));
         _cleanup_free_ char *id = text_line(member_text(event, "sandbox"));
-        (void)printf("%6" PRId64 "  %s  %-16s  %-20s  %s\n", member_int(event, "seq"), time, type,
-                     *id ? id : "-", detail);
+        (void)printf("%6" PRId64 "  %s  %-16s  %-20s  %s\n", feed->seq, time, type, *id ? id : "-",
+                     detail);
     }
-    (void)fflush(stdout); /* each as it happens */
     return ferror(stdout) ? -EPIPE : 0;
 }
 
-static int follow(struct cli *cli, const char *path, struct err *err)
+static int print_now(void *arg, const json_t *event)
 {
-    struct client *client = cli_client(cli, err);
-    if (!client)
-        return -EIO;
-    _cleanup_(request_done) struct request call = { .method = "GET", .path = path,
-                                                    .on_line = print_event, .arg = cli };
-    int r = client_perform(client, &call, err);
-    return r == -EPIPE ? 0 : r;
+    int r = print_event(arg, event);
+    return fflush(stdout) != 0 ? -EPIPE : r;
 }
 
-static int list(struct cli *cli, const char *path, struct err *err)
+static char *feed_path(const struct feed *feed)
 {
-    _cleanup_json_ json_t *answer = NULL;
+    char *path = api_path("events", NULL);
+    char number[24];
+    (void)snprintf(number, sizeof(number), "%" PRId64, feed->seq);
+    path = api_query(path, "since", number);
+    return feed->opts->sandbox ? api_query(path, "sandbox", feed->opts->sandbox) : path;
+}
+
+/* What has happened: all of it, page by page, or the newest `keep`. */
+static int past(struct feed *feed, size_t keep, struct err *err)
+{
+    _cleanup_json_ json_t *newest = json_array();
     const json_t *event;
-    size_t i;
-    int r = cli_call(cli, "GET", path, NULL, &answer, err);
-    if (r < 0)
-        return r;
-    json_array_foreach(json_object_get(answer, "events"), i, event)
-        if (print_event(cli, event) < 0)
-            break;
+    size_t i, n;
+    do {
+        _cleanup_free_ char *path = api_query(feed_path(feed), "limit", "1000");
+        _cleanup_json_ json_t *page = NULL;
+        int r = cli_call(feed->cli, "GET", path, NULL, &page, err);
+        if (r < 0)
+            return r;
+        json_t *list = json_object_get(page, "events");
+        n = json_array_size(list);
+        feed->seq = member_int(page, "next");
+        (void)json_array_extend(newest, list);
+        while (keep > 0 && json_array_size(newest) > keep)
+            (void)json_array_remove(newest, 0);
+    } while (n > 0);
+    int64_t last = feed->seq;
+    json_array_foreach(newest, i, event) if (print_event(feed, event) < 0) break;
+    feed->seq = last;
+    (void)fflush(stdout);
     return 0;
+}
+
+/* What happens: also across restarts of the daemon, from the last event seen. */
+static int follow(struct feed *feed, struct err *err)
+{
+    struct client *client = cli_client(feed->cli, err);
+    int64_t lost_ms = 0;
+    if (!client)
+        return -EIO;
+    for (;;) {
+        _cleanup_free_ char *path = api_query(feed_path(feed), "follow", "true");
+        _cleanup_(request_done) struct request call = {
+            .method = "GET", .path = path, .on_line = print_now, .arg = feed
+        };
+        int r = client_perform(client, &call, err);
+        if (r == -EPIPE)
+            return 0;
+        if (r < 0 && call.status >= 400)
+            return r;
+        int64_t now = clock_mono_ms();
+        if (call.status > 0 || lost_ms == 0)
+            lost_ms = now;
+        if (now - lost_ms > RETRY_FOR_MS)
+            return r < 0 ? r : err_set(err, EIO, "the feed ended");
+        (void)poll(NULL, 0, RETRY_MS);
+    }
 }
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     const struct events_opts *o = opts;
-    _cleanup_free_ char *path = api_path("events", NULL);
+    struct feed feed = { .cli = cli, .opts = o, .seq = o->since.v };
     struct err err = ERR_INIT;
-    char number[24];
-    if (o->since.set) {
-        (void)snprintf(number, sizeof(number), "%" PRId64, o->since.v);
-        path = api_query(path, "since", number);
-    }
-    if (o->limit.set) {
-        (void)snprintf(number, sizeof(number), "%" PRId64, o->limit.v);
-        path = api_query(path, "limit", number);
-    }
-    if (o->sandbox)
-        path = api_query(path, "sandbox", o->sandbox);
-    if (o->follow)
-        path = api_query(path, "follow", "true");
-    int r = o->follow ? follow(cli, path, &err) : list(cli, path, &err);
+    size_t keep = o->limit.set ? (size_t)o->limit.v : o->follow && !o->since.set ? FOLLOW_PAST : 0;
+    int r = past(&feed, keep, &err);
+    if (r == 0 && o->follow)
+        r = follow(&feed, &err);
     return r < 0 ? cli_fail(cli, &err) : 0;
 }
 
@@ -100,10 +143,10 @@ const struct command cmd_events = {
     .description =
         "Prints the change feed, oldest first: number, time, what happened, to which sandbox, and "
         "details. With --json, the API's own events, one a line.",
-    .examples = (const struct example[]){
-        { "Watch", "warren events -f" },
-        { "Why did it end?", "warren events --sandbox box" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "Watch", "warren events -f" },
+                                          { "The last few", "warren events --limit 5" },
+                                          { "Why did it end?", "warren events --sandbox box" },
+                                          { NULL, NULL } },
     COMMAND_OPTS(events_table, struct events_opts),
     .stop_after = OPTS_ALL,
     .run = run,

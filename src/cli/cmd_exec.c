@@ -51,7 +51,8 @@ static int start_only(struct cli *cli, const char *id, json_t *taken)
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     const struct exec_opts *o = opts;
-    struct session_config config = { .sandbox = argv[0], .tty = o->tty,
+    struct session_config config = { .sandbox = argv[0],
+                                     .tty = o->tty,
                                      .input = o->interactive || o->tty };
     struct err err = ERR_INIT;
     json_t *spec = NULL;
@@ -86,13 +87,14 @@ const struct command cmd_exec = {
                    "126  the program cannot be executed\n"
                    "127  there is no such program in the sandbox\n"
                    "128+N  signal N ended the program",
-    .examples = (const struct example[]){
-        { "A program", "warren exec box ls -l /" },
-        { "An interactive one", "warren exec -it box python3" },
-        { "Feed it a file", "warren exec -i box sh -c 'cat > /root/data' < data" },
-        { "Start a server and leave it", "warren exec -d box python3 -m http.server" },
-        { "As another user, elsewhere", "warren exec -u user -w /tmp -e DEBUG=1 box ./build" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "A program", "warren exec box ls -l /" },
+            { "An interactive one", "warren exec -it box python3" },
+            { "Feed it a file", "warren exec -i box sh -c 'cat > /root/data' < data" },
+            { "Start a server and leave it", "warren exec -d box python3 -m http.server" },
+            { "As another user, elsewhere", "warren exec -u user -w /tmp -e DEBUG=1 box ./build" },
+            { NULL, NULL } },
     COMMAND_OPTS(exec_table, struct exec_opts),
     .stop_after = 1,
     .min_args = 2,

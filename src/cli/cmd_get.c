@@ -114,10 +114,10 @@ const struct command cmd_get = {
     .description =
         "Shows each sandbox: what it was made with, its state and since when, and when it will "
         "end. With --json, the API's own object; a list of them where several are asked for.",
-    .examples = (const struct example[]){
-        { "For reading", "warren get box" },
-        { "One member, for a script", "warren get --json box | jq -r .state" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "For reading", "warren get box" },
+                                          { "One member, for a script",
+                                            "warren get --json box | jq -r .state" },
+                                          { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = -1,

@@ -10,7 +10,10 @@
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
-        { "NAME", false }, { "SIZE", true }, { "AGE", true }, { "DIGEST", false },
+        { "NAME", false },
+        { "SIZE", true },
+        { "AGE", true },
+        { "DIGEST", false },
     };
     _cleanup_free_ char *path = api_path("images", NULL);
     _cleanup_json_ json_t *answer = NULL;

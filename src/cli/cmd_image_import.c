@@ -88,8 +88,9 @@ static int open_source(const char *file, struct upload *u, struct err *err)
     if (u->fd < 0 || fstat(u->fd, &st) < 0)
         return err_set(err, errno, "cannot open '%s': %s", file, strerror(errno));
     if (S_ISDIR(st.st_mode))
-        return err_set(err, EISDIR, "'%s' is a directory; pack it first: tar -C %s -c . | warren "
-                                    "image import --name NAME -",
+        return err_set(err, EISDIR,
+                       "'%s' is a directory; pack it first: tar -C %s -c . | warren "
+                       "image import --name NAME -",
                        file, file);
     u->total = S_ISREG(st.st_mode) && lseek(u->fd, 0, SEEK_CUR) == 0 ? st.st_size : -1;
     return 0;
@@ -99,17 +100,20 @@ static int import(struct cli *cli, const char *name, const char *file, json_t **
                   struct err *err)
 {
     _cleanup_free_ char *path = api_path("images", name, NULL);
-    struct upload u = { .fd = -1, .progress = isatty(STDERR_FILENO) && !cli->json,
+    struct upload u = { .fd = -1,
+                        .progress = isatty(STDERR_FILENO) && !cli->json,
                         .started_ms = clock_mono_ms() };
     struct client *client = cli_client(cli, err);
     if (!client)
         return -EIO;
     int r = open_source(file, &u, err);
     if (r == 0) {
-        _cleanup_(request_done) struct request call = {
-            .method = "PUT", .path = path, .source = read_source, .source_len = u.total,
-            .arg = &u, .body_type = "application/x-tar"
-        };
+        _cleanup_(request_done) struct request call = { .method = "PUT",
+                                                        .path = path,
+                                                        .source = read_source,
+                                                        .source_len = u.total,
+                                                        .arg = &u,
+                                                        .body_type = "application/x-tar" };
         r = client_perform(client, &call, err);
         if (u.progress && u.shown_ms)
             (void)fprintf(stderr, "\r\x1b[K");
@@ -154,14 +158,15 @@ const struct command cmd_image_import = {
         "Sends a root filesystem as a tar archive (plain, or packed with gzip, zstd or xz) to the "
         "daemon, which unpacks it while it arrives. `-` reads standard input. An image of the "
         "same name is replaced; sandboxes made from the old one keep it.",
-    .examples = (const struct example[]){
-        { "From a file; it will be called alpine", "warren image import alpine.tar.gz" },
-        { "From a directory", "tar -C rootfs -c . | warren image import --name mine -" },
-        { "From Docker",
-          "docker export $(docker create debian:12) | warren image import --name debian -" },
-        { "From Debian's packages",
-          "mmdebstrap --variant=minbase bookworm - | warren image import --name bookworm -" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "From a file; it will be called alpine", "warren image import alpine.tar.gz" },
+            { "From a directory", "tar -C rootfs -c . | warren image import --name mine -" },
+            { "From Docker",
+              "docker export $(docker create debian:12) | warren image import --name debian -" },
+            { "From Debian's packages",
+              "mmdebstrap --variant=minbase bookworm - | warren image import --name bookworm -" },
+            { NULL, NULL } },
     COMMAND_OPTS(import_table, struct import_opts),
     .stop_after = OPTS_ALL,
     .min_args = 1,

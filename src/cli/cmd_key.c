@@ -28,7 +28,10 @@ static int run_create(struct cli *cli, const void *opts, int argc, char **argv)
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
-        { "ID", false }, { "NAME", false }, { "AGE", true }, { "LAST USED", true },
+        { "ID", false },
+        { "NAME", false },
+        { "AGE", true },
+        { "LAST USED", true },
     };
     _cleanup_free_ char *path = api_path("keys", NULL);
     _cleanup_json_ json_t *answer = NULL;
@@ -80,10 +83,11 @@ const struct command cmd_key_create = {
     .description =
         "Issues a key for the API and prints it, once: only its hash is stored. It works over "
         "TCP, in the Authorization header or as WARREN_API_KEY. NAME is for you to know it by.",
-    .examples = (const struct example[]){
-        { "For a program", "warren key create ci" },
-        { "And use it", "WARREN_URL=http://127.0.0.1:7070 WARREN_API_KEY=... warren ls" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "For a program", "warren key create ci" },
+            { "And use it", "WARREN_URL=http://127.0.0.1:7070 WARREN_API_KEY=... warren ls" },
+            { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = 1,
@@ -108,8 +112,8 @@ const struct command cmd_key_rm = {
     .synopsis = "ID...",
     .description = "Revokes each key by its id, as `warren key ls` shows it. It is refused from "
                    "then on.",
-    .examples = (const struct example[]){ { "One", "warren key rm k3f9a2c8d1e07b645f21" },
-                                          { NULL, NULL } },
+    .examples =
+        (const struct example[]){ { "One", "warren key rm k3f9a2c8d1e07b645f21" }, { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = -1,

@@ -10,7 +10,8 @@ struct kill_opts {
 
 static const struct opt kill_table[] = {
     { 's', "signal", OPT_TEXT, offsetof(struct kill_opts, signal), "SIGNAL",
-      "A name or a number: TERM, SIGINT, 9. Default TERM.", "TERM INT HUP KILL QUIT STOP CONT USR1 USR2" },
+      "A name or a number: TERM, SIGINT, 9. Default TERM.",
+      "TERM INT HUP KILL QUIT STOP CONT USR1 USR2" },
     { 0, "scope", OPT_TEXT, offsetof(struct kill_opts, scope), "SCOPE",
       "process, group, or tree: everything it started. Default process.", "process group tree" },
 };
@@ -47,10 +48,10 @@ const struct command cmd_kill = {
     .description =
         "Sends a signal to each PROCESS, named by its number as `warren ps` shows it. To end a "
         "whole sandbox, see `warren stop` and `warren rm`.",
-    .examples = (const struct example[]){
-        { "Ask process 3 to end", "warren kill box 3" },
-        { "End it and all it started, now", "warren kill -s KILL --scope tree box 3" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "Ask process 3 to end", "warren kill box 3" },
+                                          { "End it and all it started, now",
+                                            "warren kill -s KILL --scope tree box 3" },
+                                          { NULL, NULL } },
     COMMAND_OPTS(kill_table, struct kill_opts),
     .stop_after = OPTS_ALL,
     .min_args = 2,

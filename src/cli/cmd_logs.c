@@ -16,8 +16,8 @@ struct logs_opts {
 };
 
 static const struct opt logs_table[] = {
-    { 'f', "follow", OPT_FLAG, offsetof(struct logs_opts, follow), NULL,
-      "Go on until it ends.", NULL },
+    { 'f', "follow", OPT_FLAG, offsetof(struct logs_opts, follow), NULL, "Go on until it ends.",
+      NULL },
     { 0, "since", OPT_COUNT, offsetof(struct logs_opts, since), "OFFSET",
       "Only what follows so many bytes of output.", NULL },
 };
@@ -36,7 +36,8 @@ static int on_event(void *arg, const json_t *event)
     int e = 0;
     if (r->json) {
         if (strcmp(type, "ping") != 0) {
-            (void)json_dumpf(event, stdout, JSON_COMPACT | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0));
+            (void)json_dumpf(event, stdout,
+                             JSON_COMPACT | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0));
             (void)putchar('\n');
             (void)fflush(stdout);
         }
@@ -66,8 +67,9 @@ static int stream(struct cli *cli, const char *sandbox, const char *process,
     path = api_query(path, "since", since);
     path = api_query(path, "follow", o->follow ? "true" : "false");
     sink_init(&reader.sink, false);
-    _cleanup_(request_done) struct request call = { .method = "GET", .path = path,
-                                                    .on_line = on_event, .arg = &reader };
+    _cleanup_(request_done) struct request call = {
+        .method = "GET", .path = path, .on_line = on_event, .arg = &reader
+    };
     int r = client_perform(client, &call, err);
     (void)sink_end(&reader.sink);
     sink_done(&reader.sink);
@@ -104,10 +106,9 @@ const struct command cmd_logs = {
         "output and standard error each to our own. PROCESS is its number as `warren ps` shows "
         "it; the newest one where none is given. Only the newest output of a talkative program is "
         "kept; what is missing is said. With --json, the API's events, one a line.",
-    .examples = (const struct example[]){
-        { "The newest process's output", "warren logs box" },
-        { "Follow process 3", "warren logs -f box 3" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "The newest process's output", "warren logs box" },
+                                          { "Follow process 3", "warren logs -f box 3" },
+                                          { NULL, NULL } },
     COMMAND_OPTS(logs_table, struct logs_opts),
     .stop_after = OPTS_ALL,
     .min_args = 1,

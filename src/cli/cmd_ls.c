@@ -65,7 +65,7 @@ int sandboxes_list(struct cli *cli, const struct sandbox_query *q, json_t **ret_
 static void print_table(const json_t *list)
 {
     static const struct column columns[] = {
-        { "ID", false },  { "NAME", false }, { "STATE", false }, { "IMAGE", false },
+        { "ID", false },  { "NAME", false },  { "STATE", false }, { "IMAGE", false },
         { "CPUS", true }, { "MEMORY", true }, { "AGE", true },    { "METADATA", false },
     };
     int64_t now = clock_now_ms();
@@ -101,8 +101,10 @@ static void print_table(const json_t *list)
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     const struct ls_opts *o = opts;
-    struct sandbox_query q = { .state = o->state, .metadata = o->metadata.items,
-                               .nmetadata = o->metadata.n, .oldest = o->oldest,
+    struct sandbox_query q = { .state = o->state,
+                               .metadata = o->metadata.items,
+                               .nmetadata = o->metadata.n,
+                               .oldest = o->oldest,
                                .limit = o->limit.set ? (size_t)o->limit.v : 0 };
     _cleanup_json_ json_t *list = NULL;
     struct err err = ERR_INIT;
@@ -113,8 +115,7 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
     } else if (o->quiet) {
         const json_t *s;
         size_t i;
-        json_array_foreach(list, i, s)
-            (void)printf("%s\n", member_text(s, "id"));
+        json_array_foreach(list, i, s)(void) printf("%s\n", member_text(s, "id"));
     } else {
         print_table(list);
     }
@@ -127,11 +128,12 @@ const struct command cmd_ls = {
     .summary = "List sandboxes",
     .synopsis = "[OPTIONS]",
     .description = "Lists the sandboxes there are, running and stopped, newest first.",
-    .examples = (const struct example[]){
-        { "All", "warren ls" },
-        { "Those that run and belong to a project", "warren ls --state running --metadata project=x" },
-        { "Delete all that are stopped", "warren ls -q --state stopped | xargs -r warren rm" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "All", "warren ls" },
+                                          { "Those that run and belong to a project",
+                                            "warren ls --state running --metadata project=x" },
+                                          { "Delete all that are stopped",
+                                            "warren ls -q --state stopped | xargs -r warren rm" },
+                                          { NULL, NULL } },
     COMMAND_OPTS(ls_table, struct ls_opts),
     .stop_after = OPTS_ALL,
     .run = run,

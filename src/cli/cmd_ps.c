@@ -45,8 +45,9 @@ int process_newest(struct cli *cli, const char *sandbox, bool running, int64_t *
             newest = n;
     }
     if (newest == 0)
-        return err_set(err, ENOENT, running ? "nothing that was started by a client runs in '%s'"
-                                            : "nothing was run in '%s' yet",
+        return err_set(err, ENOENT,
+                       running ? "nothing that was started by a client runs in '%s'"
+                               : "nothing was run in '%s' yet",
                        sandbox);
     *ret_process = newest;
     return 0;
@@ -57,9 +58,8 @@ static void put_command(struct listing *t, const json_t *p)
     _cleanup_(buf_done) struct buf b = BUF_INIT(4u << 20);
     const json_t *word;
     size_t i;
-    json_array_foreach(json_object_get(p, "argv"), i, word)
-        (void)buf_printf(&b, "%s%s", i ? " " : "",
-                         json_is_string(word) ? json_string_value(word) : "?");
+    json_array_foreach(json_object_get(p, "argv"), i, word)(void)
+        buf_printf(&b, "%s%s", i ? " " : "", json_is_string(word) ? json_string_value(word) : "?");
     listing_text(t, b.data);
 }
 
@@ -81,7 +81,7 @@ static void put_state(struct listing *t, const json_t *p)
 static void print_table(const json_t *list, bool all)
 {
     static const struct column columns[] = {
-        { "PROCESS", true }, { "PID", true },   { "USER", false }, { "STATE", false },
+        { "PROCESS", true }, { "PID", true },    { "USER", false }, { "STATE", false },
         { "CPU", true },     { "MEMORY", true }, { "AGE", true },   { "COMMAND", false },
     };
     int64_t now = clock_now_ms();
@@ -137,10 +137,10 @@ const struct command cmd_ps = {
         "Lists what runs in a sandbox. PROCESS is the number that logs, attach and kill take; "
         "PID is what the program itself sees. CPU is the time used so far, of the program and of "
         "its children that have ended.",
-    .examples = (const struct example[]){
-        { "What runs", "warren ps box" },
-        { "And what ran, with exit status", "warren ps --all box" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){ { "What runs", "warren ps box" },
+                                  { "And what ran, with exit status", "warren ps --all box" },
+                                  { NULL, NULL } },
     COMMAND_OPTS(ps_table, struct ps_opts),
     .stop_after = OPTS_ALL,
     .min_args = 1,

@@ -22,8 +22,8 @@ static int check_stopped(struct cli *cli, const char *path, const char *id, stru
     if (r < 0)
         return r;
     if (strcmp(member_text(s, "state"), "running") == 0)
-        return err_set(err, EBUSY,
-                       "sandbox '%s' is running; stop it first, or `warren rm -f %s`", id, id);
+        return err_set(err, EBUSY, "sandbox '%s' is running; stop it first, or `warren rm -f %s`",
+                       id, id);
     return 0;
 }
 
@@ -83,13 +83,12 @@ const struct command cmd_rm = {
     .summary = "Delete sandboxes, files and all",
     .synopsis = "[OPTIONS] SANDBOX... | --all",
     .description =
-        "Deletes each sandbox with everything in it and prints its id. There is no way back. One "
-        "that runs is only deleted with -f.",
-    .examples = (const struct example[]){
-        { "One, whatever it is doing", "warren rm -f box" },
-        { "All that are stopped", "warren rm --all" },
-        { "Everything", "warren rm --all -f" },
-        { NULL, NULL } },
+        "Deletes each sandbox with everything in it and prints the word it was named by. There is "
+        "no way back. One that runs is only deleted with -f.",
+    .examples = (const struct example[]){ { "One, whatever it is doing", "warren rm -f box" },
+                                          { "All that are stopped", "warren rm --all" },
+                                          { "Everything", "warren rm --all -f" },
+                                          { NULL, NULL } },
     COMMAND_OPTS(rm_table, struct rm_opts),
     .stop_after = OPTS_ALL,
     .max_args = -1,

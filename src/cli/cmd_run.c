@@ -124,14 +124,16 @@ const struct command cmd_run = {
                    "127  there is no such program in the sandbox\n"
                    "128+N  signal N ended the program (137: killed, also when out of memory or "
                    "time)",
-    .examples = (const struct example[]){
-        { "A first program", "warren run echo hello" },
-        { "An interactive shell, gone afterwards", "warren run -it bash" },
-        { "A script from standard input, with little memory and time",
-          "warren run --memory 256m --timeout 10s python3 - < script.py" },
-        { "In a pipeline", "tar c src | warren run sh -c 'tar x && ls -R' | tee listing" },
-        { "Keep what it made, and look around in it", "warren run --keep --name box touch /root/file" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "A first program", "warren run echo hello" },
+            { "An interactive shell, gone afterwards", "warren run -it bash" },
+            { "A script from standard input, with little memory and time",
+              "warren run --memory 256m --timeout 10s python3 - < script.py" },
+            { "In a pipeline", "tar c src | warren run sh -c 'tar x && ls -R' | tee listing" },
+            { "Keep what it made, and look around in it",
+              "warren run --keep --name box touch /root/file" },
+            { NULL, NULL } },
     COMMAND_OPTS(run_table, struct run_opts),
     .stop_after = 0,
     .max_args = -1,

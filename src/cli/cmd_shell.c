@@ -44,11 +44,12 @@ const struct command cmd_shell = {
     .exit_status = "N    the shell's own exit status\n"
                    "125  warren itself failed: no daemon, no such sandbox, a bad option\n"
                    "128+N  signal N ended the shell",
-    .examples = (const struct example[]){
-        { "Look around", "warren shell box" },
-        { "As the ordinary user of the base image", "warren shell -u user box" },
-        { "A few commands", "echo 'id; uname -r' | warren shell box" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "Look around", "warren shell box" },
+            { "As the ordinary user of the base image", "warren shell -u user box" },
+            { "A few commands", "echo 'id; uname -r' | warren shell box" },
+            { NULL, NULL } },
     COMMAND_OPTS(shell_table, struct shell_opts),
     .stop_after = OPTS_ALL,
     .min_args = 1,

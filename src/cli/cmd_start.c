@@ -27,9 +27,7 @@ const struct command cmd_start = {
     .description =
         "Runs each sandbox again on the files it has. Processes that ran before it was stopped are "
         "gone. Prints the id of each that was started.",
-    .examples = (const struct example[]){
-        { "One", "warren start box" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "One", "warren start box" }, { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = -1,

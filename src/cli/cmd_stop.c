@@ -27,10 +27,10 @@ const struct command cmd_stop = {
     .description =
         "Ends everything that runs in each sandbox. Its files, its name and its limits stay, and "
         "`warren start` runs it again on them. Prints the id of each that was stopped.",
-    .examples = (const struct example[]){
-        { "One", "warren stop box" },
-        { "All that run", "warren ls -q --state running | xargs -r warren stop" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "One", "warren stop box" },
+                                          { "All that run",
+                                            "warren ls -q --state running | xargs -r warren stop" },
+                                          { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = -1,

@@ -89,11 +89,12 @@ const struct command cmd_update = {
     .description =
         "Changes what the options say and nothing else, also while the sandbox runs. A --timeout "
         "counts from now; --timeout none takes the end of life away.",
-    .examples = (const struct example[]){
-        { "Another hour", "warren update --timeout 1h box" },
-        { "More memory", "warren update --memory 2g box" },
-        { "Relabel", "warren update --metadata stage=done --unset-metadata owner box" },
-        { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "Another hour", "warren update --timeout 1h box" },
+            { "More memory", "warren update --memory 2g box" },
+            { "Relabel", "warren update --metadata stage=done --unset-metadata owner box" },
+            { NULL, NULL } },
     COMMAND_OPTS(update_table, struct update_opts),
     .stop_after = OPTS_ALL,
     .min_args = 1,

@@ -56,10 +56,10 @@ const struct command cmd_usage = {
         "Shows the processor time each sandbox has used, its memory now and at its peak, the "
         "space its files take, how many processes and threads run, and how often the kernel had "
         "to kill one of them for want of memory.",
-    .examples = (const struct example[]){
-        { "One", "warren usage box" },
-        { "All that run", "warren usage $(warren ls -q --state running)" },
-        { NULL, NULL } },
+    .examples = (const struct example[]){ { "One", "warren usage box" },
+                                          { "All that run",
+                                            "warren usage $(warren ls -q --state running)" },
+                                          { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = -1,

@@ -9,7 +9,8 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
     struct err err = ERR_INIT;
     bool there = cli_call(cli, "GET", path, NULL, &health, &err) == 0;
     if (cli->json) {
-        _cleanup_json_ json_t *o = json_pack("{s:s,s:O?}", "client", WARREN_VERSION, "daemon", health);
+        _cleanup_json_ json_t *o =
+            json_pack("{s:s,s:O?}", "client", WARREN_VERSION, "daemon", health);
         cli_print_json(o);
         return 0;
     }

@@ -118,10 +118,12 @@ static void bash(FILE *out)
                 "        -*) ;;\n"
                 "        *)\n"
                 "            cmd=${cmd:+$cmd }${COMP_WORDS[i]}\n"
-                "            [[ $cmd == @(", out);
+                "            [[ $cmd == @(",
+                out);
     groups(out, "", "|");
     (void)fputs(") ]] || break\n            ;;\n        esac\n    done\n"
-                "    case \"$cmd $prev\" in\n", out);
+                "    case \"$cmd $prev\" in\n",
+                out);
     for (size_t i = 0; i < commands_n; i++) {
         _cleanup_free_ char *prefix = xasprintf("%s ", commands[i]->name);
         bash_option_values(out, prefix, commands[i]->opts, commands[i]->nopts);
@@ -130,7 +132,8 @@ static void bash(FILE *out)
     bash_option_values(out, "", global_opts, global_opts_n);
     (void)fputs("    esac ;;\n    esac\n"
                 "    [[ -z $words ]] && case \"$cmd ${cur:0:1}\" in\n"
-                "    ' -') words='", out);
+                "    ' -') words='",
+                out);
     bash_options(out, global_opts, global_opts_n);
     (void)fputs("' ;;\n    ' '*) words='", out);
     each_word(out, "", put_plain);
@@ -148,7 +151,8 @@ static void bash(FILE *out)
     }
     for (size_t i = 0; i < commands_n; i++) {
         size_t len = strcspn(commands[i]->name, " ");
-        if (!commands[i]->name[len] || (i > 0 && strncmp(commands[i - 1]->name, commands[i]->name, len + 1) == 0))
+        if (!commands[i]->name[len] ||
+            (i > 0 && strncmp(commands[i - 1]->name, commands[i]->name, len + 1) == 0))
             continue;
         _cleanup_free_ char *prefix = xstrndup(commands[i]->name, len + 1);
         (void)fprintf(out, "    '%s'*) words='", prefix);
@@ -156,7 +160,8 @@ static void bash(FILE *out)
         (void)fputs("' ;;\n", out);
     }
     (void)fputs("    esac\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
-                "complete -o bashdefault -F _warren warren\n", out);
+                "complete -o bashdefault -F _warren warren\n",
+                out);
 }
 
 /* ---- zsh ---- */
@@ -209,10 +214,12 @@ static void zsh(FILE *out)
                 "        (-*) ;;\n"
                 "        (*)\n"
                 "            cmd=${cmd:+$cmd }$words[i]\n"
-                "            [[ $cmd == (", out);
+                "            [[ $cmd == (",
+                out);
     groups(out, "", "|");
     (void)fputs(") ]] || break\n            ;;\n        esac\n    done\n"
-                "    case \"$cmd $prev\" in\n", out);
+                "    case \"$cmd $prev\" in\n",
+                out);
     for (size_t i = 0; i < commands_n; i++) {
         _cleanup_free_ char *prefix = xasprintf("%s ", commands[i]->name);
         zsh_option_values(out, prefix, commands[i]->opts, commands[i]->nopts);
@@ -221,7 +228,8 @@ static void zsh(FILE *out)
     zsh_option_values(out, "", global_opts, global_opts_n);
     (void)fputs("    esac ;;\n    esac\n"
                 "    (( $#list )) || case \"$cmd ${cur[1]}\" in\n"
-                "    (' -') list=(", out);
+                "    (' -') list=(",
+                out);
     zsh_options(out, global_opts, global_opts_n);
     (void)fputs(") ;;\n    (' '*) list=(", out);
     each_word(out, "", put_zsh);
@@ -242,7 +250,8 @@ static void zsh(FILE *out)
     }
     for (size_t i = 0; i < commands_n; i++) {
         size_t len = strcspn(commands[i]->name, " ");
-        if (!commands[i]->name[len] || (i > 0 && strncmp(commands[i - 1]->name, commands[i]->name, len + 1) == 0))
+        if (!commands[i]->name[len] ||
+            (i > 0 && strncmp(commands[i - 1]->name, commands[i]->name, len + 1) == 0))
             continue;
         _cleanup_free_ char *prefix = xstrndup(commands[i]->name, len + 1);
         (void)fprintf(out, "    ('%s'*) list=(", prefix);
@@ -250,7 +259,8 @@ static void zsh(FILE *out)
         (void)fputs(") ;;\n", out);
     }
     (void)fputs("    esac\n    _describe warren list\n}\n"
-                "if [ \"$funcstack[1]\" = _warren ]; then _warren \"$@\"; else compdef _warren warren; fi\n",
+                "if [ \"$funcstack[1]\" = _warren ]; then\n    _warren \"$@\"\n"
+                "else\n    compdef _warren warren\nfi\n",
                 out);
 }
 
@@ -275,7 +285,9 @@ static void fish_option(FILE *out, const char *condition, const struct opt *o)
         (void)fprintf(out, " -n '__warren_is \"%s\"'", condition);
     if (o->letter)
         (void)fprintf(out, " -s %c", o->letter);
-    (void)fprintf(out, " -l %s%s -d '", o->name, o->kind == OPT_FLAG ? "" : " -x");
+    /* -x is "a value, and no files"; fish refuses it beside -F. */
+    const char *value = o->values && strcmp(o->values, "@file") == 0 ? " -r" : " -x";
+    (void)fprintf(out, " -l %s%s -d '", o->name, o->kind == OPT_FLAG ? "" : value);
     quoted(out, o->help, true, false);
     (void)fputc('\'', out);
     fish_arg(out, o->values);
@@ -286,27 +298,31 @@ static const char *fish_condition;
 
 static void put_fish(FILE *out, const char *word, const char *summary)
 {
-    (void)fprintf(out, "complete -c warren -n '__warren_is \"%s\"' -a %s -d '", fish_condition, word);
+    (void)fprintf(out, "complete -c warren -n '__warren_is \"%s\"' -a %s -d '", fish_condition,
+                  word);
     quoted(out, summary, true, false);
     (void)fputs("'\n", out);
 }
 
 static void fish(FILE *out)
 {
-    (void)fputs("# fish completion for warren, made by `warren completion fish`.\n"
-                "function __warren_is\n"
-                "    set -l cmd\n    set -l skip 0\n"
-                "    for word in (commandline -opc)[2..-1]\n"
-                "        if test $skip = 1\n            set skip 0\n            continue\n        end\n"
-                "        switch $word\n"
-                "            case --socket --url --key\n                set skip 1\n"
-                "            case '-*'\n"
-                "            case '*'\n                set -a cmd $word\n"
-                "                if not contains -- \"$cmd\"", out);
+    (void)fputs(
+        "# fish completion for warren, made by `warren completion fish`.\n"
+        "function __warren_is\n"
+        "    set -l cmd\n    set -l skip 0\n"
+        "    for word in (commandline -opc)[2..-1]\n"
+        "        if test $skip = 1\n            set skip 0\n            continue\n        end\n"
+        "        switch $word\n"
+        "            case --socket --url --key\n                set skip 1\n"
+        "            case '-*'\n"
+        "            case '*'\n                set -a cmd $word\n"
+        "                if not contains -- \"$cmd\"",
+        out);
     groups(out, " ", "");
     (void)fputs("\n                    break\n                end\n        end\n    end\n"
                 "    test \"$cmd\" = \"$argv[1]\"\nend\n"
-                "complete -c warren -f\n", out);
+                "complete -c warren -f\n",
+                out);
     for (size_t i = 0; i < global_opts_n; i++)
         fish_option(out, NULL, &global_opts[i]);
     fish_condition = "";

@@ -89,7 +89,7 @@ static void look_kernel(struct finding *f)
         return;
     }
     say(f, FINDING_FAIL, "%.60s is older than 5.19", u.release);
-    fix(f, "use a newer kernel: Debian 12 has 6.1, Ubuntu 22.04's linux-generic-hwe-22.04 has 6.5 or newer");
+    fix(f, "use a newer kernel: Debian 12 has 6.1; on Ubuntu 22.04, linux-generic-hwe-22.04");
 }
 
 static void look_rights(struct finding *f)
@@ -117,7 +117,8 @@ static void look_namespaces(struct finding *f)
         slurp(path, text, sizeof(text));
         if (*text && strtoull(text, NULL, 10) == 0) {
             say(f, FINDING_FAIL, "%s namespaces are switched off", kinds[i]);
-            (void)snprintf(f->fix, sizeof(f->fix), "sysctl -w user.max_%s_namespaces=65536", kinds[i]);
+            (void)snprintf(f->fix, sizeof(f->fix), "sysctl -w user.max_%s_namespaces=65536",
+                           kinds[i]);
             return;
         }
     }
@@ -267,8 +268,9 @@ static void look_idmap(struct finding *f)
         say(f, FINDING_OK, "id-mapped mounts, also below overlay");
         return;
     }
-    say(f, FINDING_FAIL, kernel() >= KERNEL(5, 12) ? "id-mapped mounts, but not below overlay"
-                                                   : "no id-mapped mounts");
+    say(f, FINDING_FAIL,
+        kernel() >= KERNEL(5, 12) ? "id-mapped mounts, but not below overlay"
+                                  : "no id-mapped mounts");
     fix(f, "use kernel 5.19 or newer");
 }
 
@@ -307,7 +309,10 @@ static void look_disk(struct finding *f)
             break;
     }
     int64_t left = (int64_t)fs.f_bavail * (int64_t)fs.f_bsize;
-    say(f, left < DISK_LOW ? FINDING_FAIL : left < DISK_TIGHT ? FINDING_WARN : FINDING_OK,
+    say(f,
+        left < DISK_LOW     ? FINDING_FAIL
+        : left < DISK_TIGHT ? FINDING_WARN
+                            : FINDING_OK,
         "%s free at %.100s", size_text(left, free_text), path);
     if (left < DISK_TIGHT)
         fix(f, "make room, or put the data elsewhere with warrend --data DIR");
@@ -325,8 +330,8 @@ static void look_user(struct finding *f)
 
 static bool program(const char *name)
 {
-    static const char *const places[] = { "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin",
-                                          "/usr/local/sbin" };
+    static const char *const places[] = { "/usr/sbin", "/usr/bin",       "/sbin",
+                                          "/bin",      "/usr/local/bin", "/usr/local/sbin" };
     char path[128];
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", places[i], name);

@@ -30,4 +30,4 @@ extern const size_t doctor_checks_n;
 
 /* "5.15.0-91-generic" as KERNEL(5, 15), which compares; 0 when unreadable. */
 unsigned kernel_release(const char *text);
-#define KERNEL(major_, minor_) ((major_) * 1000u + (minor_))
+#define KERNEL(major_, minor_) ((major_)*1000u + (minor_))

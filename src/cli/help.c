@@ -76,8 +76,8 @@ static void options(const struct page *p, const struct opt *opts, size_t n)
         char letter[8] = "";
         if (o->letter)
             (void)snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-        (void)fprintf(p->out, p->bold ? "%*s%s\x1b[1m--%s\x1b[0m%s%s\n" : "%*s%s--%s%s%s\n", INDENT, "",
-                      letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+        (void)fprintf(p->out, p->bold ? "%*s%s\x1b[1m--%s\x1b[0m%s%s\n" : "%*s%s--%s%s%s\n", INDENT,
+                      "", letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
         wrap(p, o->help, OPTION_INDENT, 0);
     }
 }
@@ -115,7 +115,8 @@ void help_command(FILE *out, const struct command *c)
     (void)fprintf(out, p.bold ? "\x1b[1mNAME\x1b[0m\n" : "NAME\n");
     (void)fprintf(out, "%*swarren %s - %s\n", INDENT, "", c->name, c->summary);
     heading(&p, "SYNOPSIS");
-    (void)fprintf(out, "%*swarren %s%s%s\n", INDENT, "", c->name, *c->synopsis ? " " : "", c->synopsis);
+    (void)fprintf(out, "%*swarren %s%s%s\n", INDENT, "", c->name, *c->synopsis ? " " : "",
+                  c->synopsis);
     if (c->alias)
         (void)fprintf(out, "%*swarren %s ...\n", INDENT, "", c->alias);
     heading(&p, "DESCRIPTION");

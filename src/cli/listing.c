@@ -3,7 +3,7 @@
 #include "cli/sanitise.h"
 #include "cli/xmem.h"
 
-#define GAP 2      /* blanks between columns */
+#define GAP 2       /* blanks between columns */
 #define LEAST_CUT 8 /* a last column narrower than this is not worth cutting to */
 
 void listing_init(struct listing *t, const struct column *columns, size_t ncolumns)

@@ -14,7 +14,7 @@ const char *member_text(const json_t *o, const char *name); /* "" */
 int64_t member_int(const json_t *o, const char *name);      /* 0 */
 double member_real(const json_t *o, const char *name);      /* 0 */
 bool member_true(const json_t *o, const char *name);
-int64_t member_moment(const json_t *o, const char *name);   /* ms, 0 */
+int64_t member_moment(const json_t *o, const char *name);     /* ms, 0 */
 const json_t *member_list(const json_t *o, const char *name); /* an array; NULL */
 
 /* Set a member from the command line; -EILSEQ and a sentence where it is not UTF-8. */

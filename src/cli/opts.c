@@ -6,7 +6,7 @@
 #include "cli/units.h"
 #include "cli/xmem.h"
 
-#define NEAREST_LEN_MAX 32 /* longer than any word we suggest */
+#define NEAREST_LEN_MAX 32   /* longer than any word we suggest */
 #define NEAREST_WORDS_MAX 96 /* more than any command's options */
 
 static const struct opt *find(const struct opt_set *sets, size_t nsets, const char *name,
@@ -49,7 +49,8 @@ static size_t distance(const char *a, const char *b)
 const char *nearest(const char *text, const char *const *words, size_t n)
 {
     const char *best = NULL;
-    size_t len = strlen(text), least = len < 4 ? 2 : 3; /* one slip in a short word, two in a long */
+    size_t len = strlen(text),
+           least = len < 4 ? 2 : 3; /* one slip in a short word, two in a long */
     if (len > NEAREST_LEN_MAX)
         return NULL;
     for (size_t i = 0; i < n; i++) {
@@ -96,14 +97,9 @@ static int store(const struct opt *o, void *base, const char *value)
     const char *eq;
     int r;
     switch (o->kind) {
-    case OPT_FLAG:
-        *(bool *)at = true;
-        return 0;
-    case OPT_TEXT:
-        *(const char **)at = value;
-        return 0;
-    case OPT_LIST:
-        return list_add(at, value);
+    case OPT_FLAG: *(bool *)at = true; return 0;
+    case OPT_TEXT: *(const char **)at = value; return 0;
+    case OPT_LIST: return list_add(at, value);
     case OPT_PAIRS:
         eq = strchr(value, '=');
         return eq && eq != value ? list_add(at, value) : -EINVAL;
@@ -130,20 +126,14 @@ static int store(const struct opt *o, void *base, const char *value)
 static const char *expected(enum opt_kind kind)
 {
     switch (kind) {
-    case OPT_PAIRS:
-        return "NAME=VALUE";
-    case OPT_COUNT:
-        return "a whole number";
-    case OPT_REAL:
-        return "a number such as 0.5";
-    case OPT_SIZE:
-        return "a size such as 512m or 10g";
-    case OPT_DURATION:
-        return "a time such as 30s or 1h30m";
+    case OPT_PAIRS: return "NAME=VALUE";
+    case OPT_COUNT: return "a whole number";
+    case OPT_REAL: return "a number such as 0.5";
+    case OPT_SIZE: return "a size such as 512m or 10g";
+    case OPT_DURATION: return "a time such as 30s or 1h30m";
     case OPT_FLAG:
     case OPT_TEXT:
-    case OPT_LIST:
-        break;
+    case OPT_LIST: break;
     }
     return "a value";
 }

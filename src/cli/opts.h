@@ -40,8 +40,8 @@ struct opt {
     char letter; /* 0: none */
     const char *name;
     enum opt_kind kind;
-    size_t offset;      /* into the struct the values go to */
-    const char *arg;    /* what help calls the value; NULL for a flag */
+    size_t offset;   /* into the struct the values go to */
+    const char *arg; /* what help calls the value; NULL for a flag */
     const char *help;
     const char *values; /* completion: NULL, "@sandbox", "@image", "@file" or words */
 };

@@ -47,8 +47,9 @@ TEST(every_spelling_of_an_option_is_understood)
     _cleanup_(done) struct values v = { 0 };
     char *operands[16];
     int n;
-    char *argv[] = { W("-it"),     W("--image=x"), W("-e"),  W("A=1"),    W("-eB=2=3"), W("-m64m"),
-                     W("--timeout"), W("1m"),      W("--pids"), W("9"),   W("--cpus=0.5"), NULL };
+    char *argv[] = { W("-it"),     W("--image=x"), W("-e"),         W("A=1"),
+                     W("-eB=2=3"), W("-m64m"),     W("--timeout"),  W("1m"),
+                     W("--pids"),  W("9"),         W("--cpus=0.5"), NULL };
     CHECK_OK(parse(&v, OPTS_ALL, argv, operands, &n, NULL));
     CHECK_EQ(n, 0);
     CHECK(v.interactive && v.tty);

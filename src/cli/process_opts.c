@@ -50,9 +50,9 @@ int process_spec_json(const struct process_opts *opts, bool tty, int argc, char 
     if (r < 0)
         return r;
     if (opts->timeout.set && opts->timeout.v > 0)
-        (void)json_object_set_new(o, "timeout_s", opts->timeout.v % 1000
-                                                      ? json_real((double)opts->timeout.v / 1000)
-                                                      : json_integer(opts->timeout.v / 1000));
+        (void)json_object_set_new(o, "timeout_s",
+                                  opts->timeout.v % 1000 ? json_real((double)opts->timeout.v / 1000)
+                                                         : json_integer(opts->timeout.v / 1000));
     *ret_spec = take_ptr(o);
     return 0;
 }

@@ -17,8 +17,12 @@ static const struct {
     { "dos\r\nline", "dos\nline" },
     { "over\rwritten", "over^Mwritten" },
     { "caf\xc3\xa9 \xe2\x9c\x93 \xf0\x9f\x90\xb0", "caf\xc3\xa9 \xe2\x9c\x93 \xf0\x9f\x90\xb0" },
-    { "c1 \xc2\x9b" "31m", "c1 \\u009b31m" },
-    { "raw \x9b" "31m", "raw \\x9b31m" },
+    { "c1 \xc2\x9b"
+      "31m",
+      "c1 \\u009b31m" },
+    { "raw \x9b"
+      "31m",
+      "raw \\x9b31m" },
     { "cut \xe2\x9c", "cut \\xe2\\x9c" },
     { "overlong \xe0\x80\x80", "overlong \\xe0\\x80\\x80" },
     { "surrogate \xed\xa0\x80", "surrogate \\xed\\xa0\\x80" },

@@ -27,17 +27,17 @@ struct session {
     struct cli *cli;
     struct client *client;
     const struct session_config *config;
-    int64_t process;  /* 0 until the daemon has said */
-    uint64_t offset;  /* of the next byte of output */
+    int64_t process; /* 0 until the daemon has said */
+    uint64_t offset; /* of the next byte of output */
     struct sink sink;
     struct buf scratch;
 
-    struct request output; /* the stream */
-    struct request input;  /* a piece of stdin */
+    struct request output;  /* the stream */
+    struct request input;   /* a piece of stdin */
     struct request control; /* a signal, a window size, or the kill */
     char *output_path, *output_body, *input_path, *control_path, *control_body;
-    char *in;           /* INPUT_CHUNK bytes; what is being sent */
-    bool in_ended;      /* nothing more to send */
+    char *in;      /* INPUT_CHUNK bytes; what is being sent */
+    bool in_ended; /* nothing more to send */
 
     unsigned char signals[SIGNALS_QUEUED]; /* to be passed on */
     unsigned nsignals;
@@ -103,7 +103,8 @@ static void on_exit_event(struct session *s, const json_t *event)
     if (sink_flush(&s->sink) < 0)
         return;
     if (strcmp(reason, "oom") == 0)
-        cli_note("the sandbox ran out of memory and the program was killed; --memory gives it more");
+        cli_note(
+            "the sandbox ran out of memory and the program was killed; --memory gives it more");
     else if (strcmp(reason, "timeout") == 0)
         cli_note("the program was killed when its time was up");
 }
@@ -158,9 +159,8 @@ static void follow(struct session *s)
     s->output_path = api_path("sandboxes", s->config->sandbox, "processes", n, "output", NULL);
     s->output_path = api_query(s->output_path, "since", since);
     s->output_path = api_query(s->output_path, "follow", "true");
-    s->output = (struct request){
-        .method = "GET", .path = s->output_path, .on_line = on_event, .arg = s
-    };
+    s->output =
+        (struct request){ .method = "GET", .path = s->output_path, .on_line = on_event, .arg = s };
     s->retry_ms = 0;
     if (client_start(s->client, &s->output, &err) < 0)
         fail(s, &err);
@@ -212,9 +212,12 @@ static void send_input(struct session *s, size_t n)
         s->input_path = api_query(s->input_path, "eof", "true");
     request_done(&s->input);
     /* No time limit: the program may take as long as it likes to read. */
-    s->input = (struct request){ .method = "POST", .path = s->input_path, .body = s->in,
-                              .body_len = n, .body_type = "application/octet-stream",
-                              .timeout_s = -1 };
+    s->input = (struct request){ .method = "POST",
+                                 .path = s->input_path,
+                                 .body = s->in,
+                                 .body_len = n,
+                                 .body_type = "application/octet-stream",
+                                 .timeout_s = -1 };
     if (client_start(s->client, &s->input, &err) < 0)
         fail(s, &err);
 }
@@ -268,7 +271,8 @@ static void step_control(struct session *s)
     char n[24];
     const char *verb = NULL, *method = "POST";
     if (s->control.done)
-        request_done(&s->control); /* a failure means that the process is gone: the stream will say */
+        request_done(
+            &s->control); /* a failure means that the process is gone: the stream will say */
     if (s->control.active || s->process == 0)
         return;
     (void)snprintf(n, sizeof(n), "%" PRId64, s->process);
@@ -316,9 +320,7 @@ static void on_signal(struct session *s, int signo)
 {
     struct err err = ERR_INIT;
     switch (signo) {
-    case SIGWINCH:
-        s->resize = s->config->tty;
-        return;
+    case SIGWINCH: s->resize = s->config->tty; return;
     case SIGTSTP:
         term_restore();
         (void)raise(SIGSTOP);
@@ -333,8 +335,7 @@ static void on_signal(struct session *s, int signo)
         step_control(s);
         finish(s, 128 + signo);
         return;
-    default:
-        pass_on(s, signo);
+    default: pass_on(s, signo);
     }
 }
 
@@ -414,7 +415,8 @@ static void settle(struct session *s)
         step_control(s);
         until += 2000;
     }
-    while ((s->control.active && !s->control.done) || (s->output.active && !s->output.done && !stop)) {
+    while ((s->control.active && !s->control.done) ||
+           (s->output.active && !s->output.done && !stop)) {
         int64_t left = until - clock_mono_ms();
         if (left <= 0 || client_poll(s->client, NULL, 0, (int)left) < 0)
             break;
@@ -464,7 +466,8 @@ int session_run(struct cli *cli, const struct session_config *config, json_t *ta
     if (config->tty) {
         unsigned rows, cols;
         (void)term_size(&rows, &cols);
-        (void)json_object_set_new(spec, "pty", json_pack("{s:i,s:i}", "rows", (int)rows, "cols", (int)cols));
+        (void)json_object_set_new(spec, "pty",
+                                  json_pack("{s:i,s:i}", "rows", (int)rows, "cols", (int)cols));
         if (term_raw(&err) < 0) {
             fail(&s, &err);
             return session_loop(&s);
@@ -474,9 +477,13 @@ int session_run(struct cli *cli, const struct session_config *config, json_t *ta
     }
     s.output_body = json_dumps(spec, JSON_COMPACT);
     s.output_path = api_path("sandboxes", config->sandbox, joined ? "processes" : "exec", NULL);
-    s.output = (struct request){ .method = "POST", .path = s.output_path, .body = s.output_body,
-                              .body_len = s.output_body ? strlen(s.output_body) : 0,
-                              .body_type = "application/json", .on_line = on_event, .arg = &s };
+    s.output = (struct request){ .method = "POST",
+                                 .path = s.output_path,
+                                 .body = s.output_body,
+                                 .body_len = s.output_body ? strlen(s.output_body) : 0,
+                                 .body_type = "application/json",
+                                 .on_line = on_event,
+                                 .arg = &s };
     if (client_start(s.client, &s.output, &err) < 0)
         fail(&s, &err);
     return session_loop(&s);

@@ -44,9 +44,12 @@ int session_run_json(struct cli *cli, const char *sandbox, bool input, json_t *t
         }
     }
     text = json_dumps(spec, JSON_COMPACT);
-    _cleanup_(request_done) struct request call = { .method = "POST", .path = path, .body = text,
-                                              .body_len = text ? strlen(text) : 0,
-                                              .body_type = "application/json", .timeout_s = -1 };
+    _cleanup_(request_done) struct request call = { .method = "POST",
+                                                    .path = path,
+                                                    .body = text,
+                                                    .body_len = text ? strlen(text) : 0,
+                                                    .body_type = "application/json",
+                                                    .timeout_s = -1 };
     int r = client_perform(client, &call, &err);
     if (r < 0) {
         r = cli_fail(cli, &err);

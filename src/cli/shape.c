@@ -21,8 +21,8 @@ static void put_count(json_t *o, const char *name, const struct opt_number *n)
 static void put_seconds(json_t *o, const char *name, const struct opt_number *ms)
 {
     if (ms->set)
-        (void)json_object_set_new(o, name, ms->v % 1000 ? json_real((double)ms->v / 1000)
-                                                        : json_integer(ms->v / 1000));
+        (void)json_object_set_new(
+            o, name, ms->v % 1000 ? json_real((double)ms->v / 1000) : json_integer(ms->v / 1000));
 }
 
 int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
@@ -30,9 +30,12 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
     const struct {
         const char *name, *value;
     } texts[] = {
-        { "image", s->image },     { "name", s->name },
-        { "user", s->user },       { "workdir", s->workdir },
-        { "on_timeout", s->on_timeout }, { "on_idle", s->on_idle },
+        { "image", s->image },
+        { "name", s->name },
+        { "user", s->user },
+        { "workdir", s->workdir },
+        { "on_timeout", s->on_timeout },
+        { "on_idle", s->on_idle },
     };
     _cleanup_json_ json_t *o = json_object();
     int r = 0;

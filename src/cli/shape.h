@@ -14,7 +14,8 @@ struct shape {
     struct opt_list env, metadata;
 };
 
-/* The rows, for a command whose options begin with `struct shape shape`. */
+/* The rows, for a command whose options have a `struct shape shape`. */
+/* clang-format off */
 #define SHAPE_LIMIT_ROWS(type_, cpus_, memory_, disk_, pids_)                                      \
     { 'c', "cpus", OPT_REAL, offsetof(type_, shape.cpus), "N",                                     \
       "Processor time, in cpus; fractions are fine." cpus_, NULL },                                \
@@ -55,6 +56,7 @@ struct shape {
       "The longest it may be idle: no request, no running command, no cpu use.", NULL },           \
     { 0, "on-idle", OPT_TEXT, offsetof(type_, shape.on_idle), "WHAT",                              \
       "What happens then: stop (the default) or delete.", "stop delete" }
+/* clang-format on */
 
 /* The body of a request that makes (or changes) a sandbox; a new object. */
 int shape_body(const struct shape *shape, json_t **ret_body, struct err *err);

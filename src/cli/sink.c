@@ -6,7 +6,8 @@
 
 #include "cli/xmem.h"
 
-#define SINK_MAX (32u << 20) /* one round of the loop brings 64 KiB; escapes make it at most 4 times that */
+#define SINK_MAX \
+    (32u << 20) /* one round of the loop brings 64 KiB; escapes make it at most 4 times that */
 
 void sink_init(struct sink *s, bool own_terminal)
 {

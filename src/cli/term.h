@@ -16,7 +16,7 @@ bool term_is_raw(void);
 bool term_size(unsigned *ret_rows, unsigned *ret_cols);
 size_t term_width(int fd); /* columns of fd's terminal, 0 for what is none */
 
-/* Catch INT, TERM, HUP, QUIT and, `with_size`, WINCH, TSTP and CONT. PIPE is ignored from then on. */
+/* Catch INT, TERM, HUP, QUIT and, `with_size`, WINCH, TSTP and CONT; ignore PIPE. */
 int signals_catch(bool with_size, struct err *err);
 int signals_fd(void);   /* readable when one came; -1 before signals_catch */
 int signals_next(void); /* a signal's number, 0 when there is none */

@@ -53,10 +53,12 @@ static int to_int(double v, int64_t *ret)
 int size_parse(const char *text, int64_t *ret_bytes)
 {
     static const struct unit units[] = {
-        { "", 1048576.0 },     { "b", 1.0 },           { "k", 1024.0 },
-        { "kb", 1024.0 },      { "kib", 1024.0 },      { "m", 1048576.0 },
-        { "mb", 1048576.0 },   { "mib", 1048576.0 },   { "g", 1073741824.0 },
-        { "gb", 1073741824.0 }, { "gib", 1073741824.0 }, { "t", 1099511627776.0 },
+        { "", 1048576.0 },         { "b", 1.0 },
+        { "k", 1024.0 },           { "kb", 1024.0 },
+        { "kib", 1024.0 },         { "m", 1048576.0 },
+        { "mb", 1048576.0 },       { "mib", 1048576.0 },
+        { "g", 1073741824.0 },     { "gb", 1073741824.0 },
+        { "gib", 1073741824.0 },   { "t", 1099511627776.0 },
         { "tb", 1099511627776.0 }, { "tib", 1099511627776.0 },
     };
     double v;
@@ -71,8 +73,8 @@ int size_parse(const char *text, int64_t *ret_bytes)
 int duration_parse(const char *text, int64_t *ret_ms)
 {
     static const struct unit units[] = {
-        { "ms", 1.0 },    { "s", 1000.0 },      { "sec", 1000.0 },   { "m", 60e3 },
-        { "min", 60e3 },  { "h", 3600e3 },      { "d", (double)DAY_MS },
+        { "ms", 1.0 },   { "s", 1000.0 }, { "sec", 1000.0 },       { "m", 60e3 },
+        { "min", 60e3 }, { "h", 3600e3 }, { "d", (double)DAY_MS },
     };
     double total = 0, v;
     if (strcmp(text, "none") == 0) {

@@ -43,18 +43,13 @@ static int load_row(void *ctx, const struct store_sandbox *row)
 static int settle(struct core *core, struct box *b, bool alive, struct err *err)
 {
     switch (b->s.state) {
-    case SANDBOX_CREATING:
-        return life_delete(core, b, CAUSE_FAILED, err);
-    case SANDBOX_DELETING:
-        return life_delete(core, b, b->s.cause, err);
-    case SANDBOX_STOPPING:
-        return life_stop(core, b, b->s.cause, err);
-    case SANDBOX_RUNNING:
-        return alive ? 0 : life_stop(core, b, CAUSE_CRASHED, err);
+    case SANDBOX_CREATING: return life_delete(core, b, CAUSE_FAILED, err);
+    case SANDBOX_DELETING: return life_delete(core, b, b->s.cause, err);
+    case SANDBOX_STOPPING: return life_stop(core, b, b->s.cause, err);
+    case SANDBOX_RUNNING: return alive ? 0 : life_stop(core, b, CAUSE_CRASHED, err);
     case SANDBOX_STOPPED: /* a start was cut: its client saw it fail */
         return alive ? keeper_ask_cell(core, KEEPER_STOP, b->s.id, err) : 0;
-    case SANDBOX_GONE:
-        return 0;
+    case SANDBOX_GONE: return 0;
     }
     return -EPROTO;
 }
@@ -71,8 +66,7 @@ static void settle_all(struct core *core, const struct keeper_row *rows, size_t 
         if (box_hold(core, NULL, b->s.id, 0, &held) < 0)
             continue;
         if (settle(core, held, row && row->running, &err) < 0)
-            log_warn("not settled, will be tried again sandbox=%s err=\"%s\"", held->s.id,
-                     err.msg);
+            log_warn("not settled, will be tried again sandbox=%s err=\"%s\"", held->s.id, err.msg);
         running += !held->removed && held->s.state == SANDBOX_RUNNING;
         box_release(core, held);
     }

@@ -23,8 +23,7 @@ static void left(struct world *w, struct store *store, const char *id, const cha
     c->running = cell;
 }
 
-static enum sandbox_state state_of(struct core *core, const char *id,
-                                   enum sandbox_cause *ret_cause)
+static enum sandbox_state state_of(struct core *core, const char *id, enum sandbox_cause *ret_cause)
 {
     struct sandbox s = { .state = SANDBOX_GONE };
     struct err err = ERR_INIT;

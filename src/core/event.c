@@ -103,8 +103,8 @@ int event_read(struct core *core, const char *owner, const char *sandbox, int64_
         int64_t last = wait_for(&core->feed, g.list.next, until);
         if (last <= g.list.next)
             break; /* nothing came */
-        int r = store_event_each(core->store, owner, sandbox, g.list.next, limit, take_row, &g,
-                                 err);
+        int r =
+            store_event_each(core->store, owner, sandbox, g.list.next, limit, take_row, &g, err);
         if (r < 0) {
             event_list_done(&g.list);
             return r == -ENOMEM ? err_set(err, ENOMEM, "cannot allocate the events") : r;

@@ -335,7 +335,7 @@ FAKE_UNUSED static struct core *world_restart(struct world *w, unsigned pool)
 /* Waits for something that other threads do; a test fails after ten seconds. */
 #define WAIT_FOR(cond_)                            \
     do {                                           \
-        int64_t until_ = clock_mono_ms() + 10000; \
+        int64_t until_ = clock_mono_ms() + 10000;  \
         while (!(cond_)) {                         \
             assert_true(clock_mono_ms() < until_); \
             (void)usleep(1000);                    \

@@ -50,8 +50,7 @@ static int put(struct images *im, const struct image *image)
 
 static int load_row(void *ctx, const struct store_image *row)
 {
-    struct image image = { .size_bytes = (uint64_t)row->size_bytes,
-                           .created_ms = row->created_ms };
+    struct image image = { .size_bytes = (uint64_t)row->size_bytes, .created_ms = row->created_ms };
     if (!image_name_valid(row->name) || strlen(row->tree) != KEEPER_IMAGE_SIZE - 1)
         return 0;
     (void)snprintf(image.name, sizeof(image.name), "%s", row->name);

@@ -14,7 +14,7 @@
 #define ABORT_WAIT_S 60          /* the keeper removes what it had unpacked */
 
 /* The tar goes to the keeper through a pipe while it arrives; nothing is stored here. The tree's
- * name is random and not its hash: the keeper unpacks it before its end, and so its hash, is known. */
+ * name is random and not its hash: the keeper unpacks it before the hash is known. */
 struct image_import {
     struct core *core;
     char name[IMAGE_NAME_MAX];

@@ -18,8 +18,8 @@
 static int dial(struct core *core, const char *id)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/cells/%s/init.sock",
-                     core->run_dir, id);
+    int n =
+        snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/cells/%s/init.sock", core->run_dir, id);
     if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
         return -ENAMETOOLONG;
     _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -10,9 +10,9 @@
 #include "core/timers.h"
 
 #define LOG_MODULE "jobs"
-#define HOLD_MS 1000             /* then the timers bring it up again */
-#define DEATH_HOLD_MS 60000      /* nobody brings a death up again */
-#define CPU_IDLE_US_PER_MS 10    /* 1% of one cpu */
+#define HOLD_MS 1000          /* then the timers bring it up again */
+#define DEATH_HOLD_MS 60000   /* nobody brings a death up again */
+#define CPU_IDLE_US_PER_MS 10 /* 1% of one cpu */
 #define RECORD_KEEP_MS (24ll * 3600 * 1000)
 #define RECORD_KEEP 10000
 
@@ -180,21 +180,11 @@ void jobs_dequeued(struct core *core, const char *id)
 static void do_job(struct core *core, const struct job *job)
 {
     switch (job->kind) {
-    case JOB_END:
-        do_end(core, job->id);
-        break;
-    case JOB_IDLE:
-        do_idle(core, job->id);
-        break;
-    case JOB_DEATH:
-        do_death(core, job->id, job->life);
-        return;
-    case JOB_TIDY:
-        do_tidy(core);
-        return;
-    case JOB_PRUNE:
-        do_prune(core);
-        return;
+    case JOB_END: do_end(core, job->id); break;
+    case JOB_IDLE: do_idle(core, job->id); break;
+    case JOB_DEATH: do_death(core, job->id, job->life); return;
+    case JOB_TIDY: do_tidy(core); return;
+    case JOB_PRUNE: do_prune(core); return;
     }
     jobs_dequeued(core, job->id);
     timers_changed(core);

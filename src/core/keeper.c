@@ -18,9 +18,10 @@
 static const char *known_name(const char *what)
 {
     static const char *const names[] = {
-        "no_space",     "image_not_found",     "capacity",      "cell_exists",
-        "image_in_use", "sandbox_not_running", "sandbox_busy",  "invalid_image",
-        "invalid_field", "internal",
+        "no_space",     "image_not_found", "capacity",
+        "cell_exists",  "image_in_use",    "sandbox_not_running",
+        "sandbox_busy", "invalid_image",   "invalid_field",
+        "internal",
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(what, names[i]) == 0)
@@ -58,8 +59,8 @@ static int dial(struct core *core)
 /* The keeper is away, or went away: worth another try. */
 static bool is_away(int r)
 {
-    return r == -ECONNREFUSED || r == -ENOENT || r == -ECONNRESET || r == -EPIPE ||
-           r == -EAGAIN || r == -ENOTCONN;
+    return r == -ECONNREFUSED || r == -ENOENT || r == -ECONNRESET || r == -EPIPE || r == -EAGAIN ||
+           r == -ENOTCONN;
 }
 
 static int unavailable(struct err *err, int r)
@@ -139,8 +140,8 @@ static int ask_once(struct core *core, const struct keeper_request *req,
     return keeper_ask_next(fd, ret_reply);
 }
 
-int keeper_ask(struct core *core, const struct keeper_request *req,
-               struct keeper_reply *ret_reply, struct err *err)
+int keeper_ask(struct core *core, const struct keeper_request *req, struct keeper_reply *ret_reply,
+               struct err *err)
 {
     struct keeper_reply reply;
     int64_t until = clock_mono_ms() + KEEPER_WAIT_MS;

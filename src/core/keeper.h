@@ -13,8 +13,8 @@
 #define KEEPER_WAIT_MS 5000
 
 /* Fills *ret_reply (NULL is fine) on success; a refusal becomes the error, its name one of ours. */
-int keeper_ask(struct core *core, const struct keeper_request *req,
-               struct keeper_reply *ret_reply, struct err *err);
+int keeper_ask(struct core *core, const struct keeper_request *req, struct keeper_reply *ret_reply,
+               struct err *err);
 int keeper_ask_make(struct core *core, const char *id, const char *tree,
                     const struct keeper_limits *limits, struct err *err);
 int keeper_ask_limits(struct core *core, const char *id, const struct keeper_limits *limits,

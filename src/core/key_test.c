@@ -47,7 +47,8 @@ TEST(a_first_key_that_ends_in_a_short_word_counts_whole)
     char owner[OWNER_MAX];
     struct err err = ERR_INIT;
     core_free(w->core);
-    struct core_config config = { .data_dir = w->dir, .run_dir = w->dir,
+    struct core_config config = { .data_dir = w->dir,
+                                  .run_dir = w->dir,
                                   .first_key = "my_very_own_secret_key_1" };
     CHECK_OK(core_new(&config, &w->core, &err));
     CHECK_OK(key_check(w->core, "my_very_own_secret_key_1", owner));

@@ -131,8 +131,8 @@ int sandbox_list(struct core *core, const char *owner, const struct sandbox_filt
     list.n = g.n;
     if (r >= 0 && gone) {
         g = (struct gather){ .filter = filter, .items = list.items + list.n, .max = limit + 1 };
-        r = store_sandbox_gone_list(core->store, owner, filter->ascending, ms, id, take_record,
-                                    &g, err);
+        r = store_sandbox_gone_list(core->store, owner, filter->ascending, ms, id, take_record, &g,
+                                    err);
         list.n += g.n;
         qsort(list.items, list.n, sizeof(*list.items),
               filter->ascending ? compare_up : compare_down);

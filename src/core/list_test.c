@@ -5,8 +5,14 @@
 TEST(a_cursor_comes_back_and_a_forged_one_does_not)
 {
     static const char *const bad[] = {
-        "", "-", "abc", "12-", "-abcdefghijklmnopqrst", "12-ABCDEFGHIJKLMNOPQRST",
-        "xyz-abcdefghijklmnopqrst", "12-abcdefghijklmnopqrstu",
+        "",
+        "-",
+        "abc",
+        "12-",
+        "-abcdefghijklmnopqrst",
+        "12-ABCDEFGHIJKLMNOPQRST",
+        "xyz-abcdefghijklmnopqrst",
+        "12-abcdefghijklmnopqrstu",
         "ffffffffffffffff-abcdefghijklmnopqrst",
     };
     char text[CURSOR_SIZE], id[ID_SIZE];

@@ -304,7 +304,7 @@ unsigned warm_pool_ready(struct core *core)
 int warm_pool_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n)
 {
     struct pool *p = &core->pool;
-    char (*ids)[ID_SIZE] = calloc(p->size + 1, sizeof(*ids));
+    char(*ids)[ID_SIZE] = calloc(p->size + 1, sizeof(*ids));
     if (!ids)
         return -ENOMEM;
     (void)pthread_mutex_lock(&p->lock);

@@ -103,7 +103,7 @@ TEST(the_pool_follows_the_image_that_is_asked_for_again)
 TEST(a_cell_that_died_in_the_pool_is_not_handed_out)
 {
     struct world *w = world_new(2);
-    char (*ids)[ID_SIZE];
+    char(*ids)[ID_SIZE];
     size_t n;
     WAIT_FOR(ready(w) == 2 && fake_asked(&w->k, KEEPER_WATCH) == 1);
     CHECK_OK(warm_pool_ids(w->core, &ids, &n));

@@ -62,13 +62,13 @@ struct pool {
     pthread_cond_t changed; /* others: a cell was made or removed */
     pthread_t thread;
     bool started, stop, asleep;
-    unsigned size;             /* how many to keep ready */
-    struct pool_cell *ready;   /* `size` places */
+    unsigned size;           /* how many to keep ready */
+    struct pool_cell *ready; /* `size` places */
     unsigned n_ready;
     struct pool_cell *trash; /* to be deleted; grows */
     size_t n_trash, cap_trash;
-    char tree[KEEPER_IMAGE_SIZE];  /* what to keep ready; empty: nothing */
-    char other[KEEPER_IMAGE_SIZE]; /* what the last create asked for, if that was another one */
+    char tree[KEEPER_IMAGE_SIZE];    /* what to keep ready; empty: nothing */
+    char other[KEEPER_IMAGE_SIZE];   /* what the last create asked for, if that was another one */
     char working[KEEPER_IMAGE_SIZE]; /* of the cell the thread is making or removing */
     int64_t last_take_ms, first_take_ms; /* monotonic; first: since the pool was last full */
     int64_t retry_ms;                    /* after a failure: not before this */

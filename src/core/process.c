@@ -210,6 +210,9 @@ int process_next(struct process_stream *st, int timeout_ms, int hangup_fd,
         r = process_conn_recv(&st->conn, timeout_ms, hangup_fd, &f);
         if (r == -ETIMEDOUT || r == -ECANCELED)
             return r;
+        if (r == -ECONNRESET)
+            return err_name(err, ECONNRESET, "sandbox_not_running",
+                            "sandbox '%s' ended while the command ran", st->sandbox);
         if (r < 0)
             return lost(err, r, st->sandbox);
         switch (f.h.type) {

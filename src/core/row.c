@@ -136,7 +136,7 @@ static int take_record(void *ctx, const struct store_sandbox *row)
 }
 
 int row_missing(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
-                   struct err *err)
+                struct err *err)
 {
     struct missing m = { .found = false };
     if (name_valid(who)) /* an id has a name's shape too */

@@ -14,4 +14,4 @@ int row_read(const struct store_sandbox *row, struct sandbox *ret_s, struct err 
 /* Sets the error for a sandbox that is not in the table: sandbox_gone, and *ret_s filled if
  * ret_s is not NULL, or sandbox_not_found. Always below zero. */
 int row_missing(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
-                   struct err *err);
+                struct err *err);

@@ -14,9 +14,9 @@
 #include "core/timers.h"
 
 #define LOG_MODULE "sandbox"
-#define HOLD_MS 10000          /* another operation on the same sandbox: longer than any stop */
-#define DELETE_HOLD_MS 60000   /* a delete outwaits a create on a loaded machine */
-#define ACTIVE_SAVE_MS 60000   /* how old the database's last_active_ms may be */
+#define HOLD_MS 10000        /* another operation on the same sandbox: longer than any stop */
+#define DELETE_HOLD_MS 60000 /* a delete outwaits a create on a loaded machine */
+#define ACTIVE_SAVE_MS 60000 /* how old the database's last_active_ms may be */
 
 /* ---- create ---- */
 

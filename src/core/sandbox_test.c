@@ -208,9 +208,9 @@ TEST(an_update_changes_what_it_names_and_nothing_else)
     spec.memory_bytes = 128 << 20;
     fake_fail_next(&w->k, KEEPER_LIMITS, EIO, "internal");
     memcpy(spec.name, "odd", 4);
-    CHECK_EQ(sandbox_update(w->core, "default", "new", &spec, CHANGE_LIMITS | CHANGE_NAME, &t,
-                            &err),
-             -EIO);
+    CHECK_EQ(
+        sandbox_update(w->core, "default", "new", &spec, CHANGE_LIMITS | CHANGE_NAME, &t, &err),
+        -EIO);
     CHECK_OK(sandbox_get(w->core, "default", "new", &t, &err)); /* as it was */
     CHECK_EQ(t.spec.memory_bytes, 64 << 20);
     sandbox_done(&t);
@@ -227,8 +227,8 @@ TEST(an_update_changes_what_it_names_and_nothing_else)
 
 TEST(every_change_is_in_the_feed_with_its_cause)
 {
-    static const char *const types[] = { "image.added", "sandbox.created", "sandbox.stopped",
-                                         "sandbox.started", "sandbox.oom", "sandbox.deleted" };
+    static const char *const types[] = { "image.added",     "sandbox.created", "sandbox.stopped",
+                                         "sandbox.started", "sandbox.oom",     "sandbox.deleted" };
     struct world *w = world_new(0);
     struct sandbox s, t;
     struct event_list list;

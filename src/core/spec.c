@@ -17,7 +17,7 @@
 #define PIDS_MIN 4u
 #define PIDS_MAX 32768u
 #define NOFILE_MIN 16u
-#define NOFILE_MAX 1048576u                    /* the kernel's default fs.nr_open */
+#define NOFILE_MAX 1048576u                   /* the kernel's default fs.nr_open */
 #define SECONDS_MAX (100ll * 365 * 24 * 3600) /* a hundred years: far from any overflow */
 #define USER_LEN_MAX 128
 #define WORKDIR_LEN_MAX 4095 /* PATH_MAX less the NUL */
@@ -136,8 +136,8 @@ static int check_pairs(const struct pairs *p, const char *member, bool env, stru
     for (size_t i = 0; i < p->n; i++) {
         size_t name = strlen(p->names[i]), value = strlen(p->values[i]);
         if (name == 0 || name > PAIR_NAME_MAX)
-            return err_name(err, EINVAL, "invalid_field",
-                            "a name in '%s' must have 1 to %d bytes", member, PAIR_NAME_MAX);
+            return err_name(err, EINVAL, "invalid_field", "a name in '%s' must have 1 to %d bytes",
+                            member, PAIR_NAME_MAX);
         if (env && !env_name_valid(p->names[i]))
             return err_name(err, EINVAL, "invalid_field",
                             "'%.64s' in '%s' is no variable's name: letters, digits and '_', no "
@@ -209,11 +209,10 @@ static int check_texts(const struct sandbox_spec *spec, struct err *err)
                         "'image' must be 1 to %d of a-z, 0-9, '.', '_', '/', ':' and '-', a "
                         "letter or digit first",
                         IMAGE_NAME_MAX - 1);
-    if (spec->user && (spec->user[0] == '\0' || strlen(spec->user) > USER_LEN_MAX ||
-                       has_control(spec->user)))
+    if (spec->user &&
+        (spec->user[0] == '\0' || strlen(spec->user) > USER_LEN_MAX || has_control(spec->user)))
         return err_name(err, EINVAL, "invalid_field",
-                        "'user' must be a name, a uid or uid:gid, %d bytes at most",
-                        USER_LEN_MAX);
+                        "'user' must be a name, a uid or uid:gid, %d bytes at most", USER_LEN_MAX);
     if (spec->workdir && (spec->workdir[0] != '/' || strlen(spec->workdir) > WORKDIR_LEN_MAX))
         return err_name(err, EINVAL, "invalid_field",
                         "'workdir' must be a path from '/', %d bytes at most", WORKDIR_LEN_MAX);
@@ -263,16 +262,16 @@ char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
     const struct pairs *env = as_record ? &none : &spec->env, *metadata = &spec->metadata;
     if (as_record && pairs_bytes(metadata) > RECORD_METADATA_MAX)
         metadata = &none;
-    json_t *o = json_pack("{s:s?, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:o}",
-                          "image", spec->image, "user", spec->user, "workdir", spec->workdir,
-                          "cpu_millis", (json_int_t)spec->cpu_millis, "memory_bytes",
-                          (json_int_t)spec->memory_bytes, "disk_bytes",
-                          (json_int_t)spec->disk_bytes, "pids", (json_int_t)spec->pids, "nofile",
-                          (json_int_t)spec->nofile, "timeout_ms", (json_int_t)spec->timeout_ms,
-                          "idle_timeout_ms", (json_int_t)spec->idle_timeout_ms, "stop_on_timeout",
-                          spec->on_timeout == END_STOP, "stop_on_idle", spec->on_idle == END_STOP,
-                          "env", pairs_to_json(env), "metadata",
-                          pairs_to_json(metadata));
+    json_t *o =
+        json_pack("{s:s?, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b,"
+                  " s:o, s:o}",
+                  "image", spec->image, "user", spec->user, "workdir", spec->workdir, "cpu_millis",
+                  (json_int_t)spec->cpu_millis, "memory_bytes", (json_int_t)spec->memory_bytes,
+                  "disk_bytes", (json_int_t)spec->disk_bytes, "pids", (json_int_t)spec->pids,
+                  "nofile", (json_int_t)spec->nofile, "timeout_ms", (json_int_t)spec->timeout_ms,
+                  "idle_timeout_ms", (json_int_t)spec->idle_timeout_ms, "stop_on_timeout",
+                  spec->on_timeout == END_STOP, "stop_on_idle", spec->on_idle == END_STOP, "env",
+                  pairs_to_json(env), "metadata", pairs_to_json(metadata));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     return text;

@@ -251,8 +251,7 @@ int box_swap_spec(struct core *core, struct box *b, struct sandbox_spec *spec)
     return 0;
 }
 
-int box_hold(struct core *core, const char *owner, const char *who, int wait_ms,
-             struct box **ret_b)
+int box_hold(struct core *core, const char *owner, const char *who, int wait_ms, struct box **ret_b)
 {
     struct table *t = &core->table;
     int64_t until = 0;

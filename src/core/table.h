@@ -10,13 +10,13 @@
 struct box {
     struct sandbox s;
     char tree[KEEPER_IMAGE_SIZE];
-    bool busy;          /* somebody holds it */
-    bool removed;       /* no longer in the table; freed by the last one that knows it */
-    unsigned waiting;   /* for `freed` */
-    unsigned inside;    /* requests at work in it */
-    unsigned life;      /* counts its starts: a death is of one of them */
-    bool queued;        /* a job about it is on its way (timers.c) */
-    int64_t retry_ms;   /* a failed end is tried again at this moment */
+    bool busy;               /* somebody holds it */
+    bool removed;            /* no longer in the table; freed by the last one that knows it */
+    unsigned waiting;        /* for `freed` */
+    unsigned inside;         /* requests at work in it */
+    unsigned life;           /* counts its starts: a death is of one of them */
+    bool queued;             /* a job about it is on its way (timers.c) */
+    int64_t retry_ms;        /* a failed end is tried again at this moment */
     int64_t saved_active_ms; /* the last_active_ms that the database has */
     int64_t idle_next_ms;    /* when to look whether it is idle */
     int64_t quiet_ms;        /* its inside was last seen at work at this moment */

@@ -37,8 +37,7 @@ static int64_t box_due(const struct box *b, enum job_kind *ret_kind)
         due = b->s.expires_ms;
     if (due && due < b->retry_ms)
         due = b->retry_ms;
-    if (b->s.state == SANDBOX_RUNNING && b->idle_next_ms &&
-        (due == 0 || b->idle_next_ms < due)) {
+    if (b->s.state == SANDBOX_RUNNING && b->idle_next_ms && (due == 0 || b->idle_next_ms < due)) {
         due = b->idle_next_ms;
         *ret_kind = JOB_IDLE;
     }

@@ -31,8 +31,8 @@ static int replace_pairs(struct pairs *p, const struct pairs *by)
 }
 
 /* The old spec with the changes in it. */
-static int merge(const struct sandbox_spec *old, const struct sandbox_spec *spec,
-                 unsigned changes, struct sandbox_spec *ret_spec)
+static int merge(const struct sandbox_spec *old, const struct sandbox_spec *spec, unsigned changes,
+                 struct sandbox_spec *ret_spec)
 {
     struct sandbox_spec s;
     int r = spec_copy(old, &s);
@@ -123,8 +123,7 @@ static int update_held(struct core *core, struct box *b, const struct sandbox_sp
         return r;
     if (box_swap_spec(core, b, &next) < 0) /* now `next` is the old one */
         return err_name(err, EEXIST, "name_taken",
-                        "the name '%s' is taken; names are unique among your sandboxes",
-                        next.name);
+                        "the name '%s' is taken; names are unique among your sandboxes", next.name);
     set_timers(core, b, changes, &old_expires);
     r = carry_out(core, b, changes, err);
     if (r < 0) {

@@ -54,7 +54,7 @@ static int look(struct core *core)
 {
     struct err err = ERR_INIT;
     _cleanup_free_ struct life_id *ids = NULL;
-    _cleanup_free_ char (*cells)[ID_SIZE] = NULL;
+    _cleanup_free_ char(*cells)[ID_SIZE] = NULL;
     _cleanup_free_ struct keeper_row *rows = NULL;
     size_t n_ids = 0, n_cells = 0, n_rows = 0;
     /* First what should be, then what is: what is made in between is not missed as dead. */

@@ -118,8 +118,7 @@ static int collect_groups(struct account_text group, struct span name, struct ac
     size_t count;
     while ((count = next_line(&group, f)) > 0 && a->ngroups < ACCOUNT_GROUPS_MAX) {
         uint32_t gid;
-        if (count < 4 || !parse_id(f[2].p, f[2].n, &gid) || gid == a->gid ||
-            !is_member(f[3], name))
+        if (count < 4 || !parse_id(f[2].p, f[2].n, &gid) || gid == a->gid || !is_member(f[3], name))
             continue;
         gid_t *more = realloc(a->groups, (a->ngroups + 1) * sizeof(*more));
         if (!more)

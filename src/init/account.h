@@ -28,7 +28,7 @@ struct account_text {
 };
 
 /* spec is a name, "uid", "uid:gid" or "name:group"; empty is root. -ENOENT: no such user, -ESRCH:
- * no such group. As elsewhere, a number need not be listed, and an explicit group is the only one. */
+ * no such group. A number need not be listed, and an explicit group is the only one. */
 int account_resolve(const char *spec, struct account_text passwd, struct account_text group,
                     struct account *ret_a);
 void account_done(struct account *a);

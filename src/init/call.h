@@ -29,8 +29,7 @@ struct call {
 /* payload[h->len] must be writable: it may become the last string's end. -EPROTO: not a request or
  * not made of fields, the peer is broken; -EINVAL, -E2BIG, ...: err says what to answer. The call
  * borrows the payload. */
-int call_decode(const struct wire_header *h, char *payload, struct call *ret_call,
-                struct err *err);
+int call_decode(const struct wire_header *h, char *payload, struct call *ret_call, struct err *err);
 void call_done(struct call *call);
 
 static inline int call_has(const struct call *call, enum wire_tag tag)

@@ -18,7 +18,7 @@ struct viewer {
     TAILQ_ENTRY(viewer) link;
     struct proc *proc; /* NULL: looks at nothing */
     uint64_t cursor;
-    bool output; /* wants the bytes, not only the end */
+    bool output;                    /* wants the bytes, not only the end */
     void (*wake)(struct viewer *v); /* something changed; must not remove the viewer */
 };
 
@@ -27,8 +27,8 @@ TAILQ_HEAD(viewers, viewer);
 struct drain_stream {
     struct watch watch;
     struct proc *proc;
-    unsigned kind;  /* enum wire_stream */
-    size_t owed;    /* bytes that lay in it when the process ended */
+    unsigned kind; /* enum wire_stream */
+    size_t owed;   /* bytes that lay in it when the process ended */
 };
 
 struct drain {
@@ -45,12 +45,12 @@ void drain_done(struct proc *p);
 /* Takes the descriptor: non-blocking, a pipe's reading end or a terminal's master. */
 int drain_open(struct proc *p, int fd, unsigned kind);
 void drain_listen(struct proc *p, bool writable); /* hear its streams; also when one takes input */
-void drain_retry(struct proc *p); /* a hung terminal may have been opened again */
+void drain_retry(struct proc *p);                 /* a hung terminal may have been opened again */
 
 bool drain_is_open(const struct proc *p);
 void drain_note_owed(struct proc *p); /* the process ended: what lies there now is still its own */
 bool drain_is_settled(const struct proc *p);
-bool drain_shed(struct proc *p); /* give its ring up; false: nothing to give, or it is viewed */
+bool drain_shed(struct proc *p);    /* give its ring up; false: nothing to give, or it is viewed */
 void drain_compact(struct proc *p); /* no more will come: keep no more memory than it fills */
 
 void viewer_add(struct viewer *v, struct proc *p, uint64_t since);

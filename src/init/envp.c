@@ -70,9 +70,9 @@ int envp_build(char *const *given, size_t n, const struct account *who, bool ter
         const char *name, *value;
         bool wanted;
     } usual[] = {
-        { "PATH", ENVP_PATH, true },      { "HOME", who->home, true },
-        { "USER", who->name, true },      { "LOGNAME", who->name, true },
-        { "SHELL", who->shell, true },    { "TERM", "xterm-256color", terminal },
+        { "PATH", ENVP_PATH, true },   { "HOME", who->home, true },
+        { "USER", who->name, true },   { "LOGNAME", who->name, true },
+        { "SHELL", who->shell, true }, { "TERM", "xterm-256color", terminal },
     };
     size_t text = 0;
     for (size_t i = 0; i < ARRAY_LEN(usual); i++)

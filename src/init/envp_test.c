@@ -31,7 +31,9 @@ TEST(a_terminal_has_a_type)
 
 TEST(the_last_of_a_name_wins_and_the_caller_wins_over_the_usual)
 {
-    static const char *const given[] = { "A=1", "HOME=/x", "AB=2", "A=3", "TERM=dumb", "A=", "B=y=z" };
+    static const char *const given[] = {
+        "A=1", "HOME=/x", "AB=2", "A=3", "TERM=dumb", "A=", "B=y=z"
+    };
     _cleanup_free_ char **envp = build(given, ARRAY_LEN(given), true);
     CHECK_STR(envp[0], "HOME=/x");
     CHECK_STR(envp[1], "AB=2");

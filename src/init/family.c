@@ -13,10 +13,10 @@
 #include "base/fd.h"
 #include "init/ps.h"
 
-#define NAME_SIZE 16        /* "p" and an unsigned */
-#define NEW_TRIES 1024      /* names in use by groups that were here before us */
-#define KILL_PASSES 64      /* where the kernel has no cgroup.kill: until nobody is left */
-#define EVENTS_MAX 256      /* "populated 0\nfrozen 0\n" and what may come */
+#define NAME_SIZE 16   /* "p" and an unsigned */
+#define NEW_TRIES 1024 /* names in use by groups that were here before us */
+#define KILL_PASSES 64 /* where the kernel has no cgroup.kill: until nobody is left */
+#define EVENTS_MAX 256 /* "populated 0\nfrozen 0\n" and what may come */
 
 static struct {
     int group_fd;

@@ -14,14 +14,17 @@ struct family {
     bool killed;
 };
 
-#define FAMILY_INIT { .dir = -1 }
+#define FAMILY_INIT \
+    {               \
+        .dir = -1   \
+    }
 
 void family_setup(int group_fd); /* kept; -1: no groups here */
 /* An empty group. Without a directory of ours, success and no group. */
 int family_new(struct family *f);
 /* By the child, to enter before exec when it was not born inside. Async-signal-safe. */
 int family_join(const struct family *f);
-/* How many were there to signal, or -errno. SIGKILL leaves no survivor, forks in flight included. */
+/* How many were there to signal, or -errno. SIGKILL leaves no survivor, not even one being born. */
 int family_signal(struct family *f, pid_t leader, int signo);
 bool family_alive(const struct family *f); /* has a process; false without a group */
 void family_release(struct family *f);     /* only when none is alive; twice is fine */

@@ -172,10 +172,8 @@ int frame_stranger(struct buf *b, int pid)
     if (n <= 0) /* a zombie has only its name left */
         n = snprintf(args, sizeof(args), "[%s]", st.comm) + 1;
     const struct number ns[] = {
-        { WIRE_T_PID, (uint64_t)pid },
-        { WIRE_T_PPID, (uint64_t)st.ppid },
-        { WIRE_T_STATE, WIRE_RUNNING },
-        { WIRE_T_CPU_US, st.cpu_us },
+        { WIRE_T_PID, (uint64_t)pid },      { WIRE_T_PPID, (uint64_t)st.ppid },
+        { WIRE_T_STATE, WIRE_RUNNING },     { WIRE_T_CPU_US, st.cpu_us },
         { WIRE_T_RSS_BYTES, st.rss_bytes },
     };
     size_t at;

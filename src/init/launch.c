@@ -24,7 +24,6 @@ static struct {
     struct rlimit nofile; /* as we were started: what a command gets unless it says */
     bool nofile_differs;  /* from our own, which we raise */
     bool groups_differ;   /* we have supplementary groups to shed */
-    bool oom_protected;   /* we are shielded from the OOM killer: commands must not be */
 } setup;
 
 void launch_setup(const int *procs_fds, size_t n, const uint64_t cookie[2])
@@ -35,17 +34,11 @@ void launch_setup(const int *procs_fds, size_t n, const uint64_t cookie[2])
         memcpy(setup.cookie, cookie, sizeof(setup.cookie));
     setup.groups_differ = getgroups(0, NULL) > 0;
 
-    char adj[8] = "";
-    int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
-    setup.oom_protected = fd >= 0 && read(fd, adj, sizeof(adj) - 1) > 0 && adj[0] == '-';
-    if (fd >= 0)
-        (void)close(fd);
-
     /* A thousand commands need more descriptors than the usual soft limit. */
     if (getrlimit(RLIMIT_NOFILE, &setup.nofile) == 0) {
         struct rlimit ours = { setup.nofile.rlim_max, setup.nofile.rlim_max };
-        setup.nofile_differs = setup.nofile.rlim_cur != ours.rlim_cur &&
-                               setrlimit(RLIMIT_NOFILE, &ours) == 0;
+        setup.nofile_differs =
+            setup.nofile.rlim_cur != ours.rlim_cur && setrlimit(RLIMIT_NOFILE, &ours) == 0;
     }
 }
 
@@ -66,14 +59,6 @@ static int child_limits(const struct launch *l)
     for (size_t i = 0; i < setup.procs_n; i++)
         if (write(setup.procs_fds[i], "0", 1) < 0)
             return -errno;
-    if (setup.oom_protected) {
-        int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-        if (fd >= 0) {
-            if (write(fd, "0", 1) < 0)
-                return -errno;
-            (void)close(fd);
-        }
-    }
     struct rlimit lim = setup.nofile;
     if (l->nofile) {
         rlim_t n = l->nofile < lim.rlim_max ? l->nofile : lim.rlim_max;
@@ -259,8 +244,7 @@ int launch_explain(struct launch_report report, const char *program, const char 
     case LAUNCH_STDIO:
     case LAUNCH_FAMILY:
     case LAUNCH_LIMITS:
-    case LAUNCH_TERMINAL:
-        break;
+    case LAUNCH_TERMINAL: break;
     }
     return err_name(err, code ? code : EIO, "internal", "start step %d failed: %s", report.step,
                     strerrordesc_np(code));

@@ -33,10 +33,10 @@ struct launch_report {
 
 struct launch {
     char **argv, **envp;
-    const char *cwd; /* absolute */
+    const char *cwd;  /* absolute */
     bool cwd_or_root; /* the caller named none: where it cannot be entered, "/" will do */
     const struct account *who;
-    int stdio[3];    /* a terminal is all three */
+    int stdio[3]; /* a terminal is all three */
     bool terminal;
     bool own[3];     /* ours to give: the user becomes the owner, so /dev/stdout opens for him */
     uint64_t nofile; /* 0: as it is */

@@ -106,8 +106,11 @@ static void shape_ourselves(void)
 {
     (void)prctl(PR_SET_NAME, "warren-init");
     (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
-    for (int fd = open("/dev/null", O_RDWR); fd >= 0 && fd <= 2; fd = open("/dev/null", O_RDWR))
-        ; /* until 0, 1 and 2 are taken */
+    int fd = 0;
+    while (fd >= 0 && fd <= 2) /* until 0, 1 and 2 are taken */
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd >= 0)
+        (void)close(fd);
     (void)umask(022);
     if (chdir("/") < 0)
         die("cannot enter /", -errno);

@@ -163,10 +163,10 @@ static const struct op {
     bool on_process; /* needs PROC */
     int (*fn)(struct peer *c, const struct call *call, struct err *err);
 } ops[] = {
-    { WIRE_START, false, op_start },   { WIRE_ATTACH, true, op_attach },
-    { WIRE_WRITE, true, op_write },    { WIRE_CLOSE, true, op_write },
-    { WIRE_SIGNAL, true, op_signal },  { WIRE_RESIZE, true, op_resize },
-    { WIRE_LIST, false, op_list },     { WIRE_PING, false, op_ping },
+    { WIRE_START, false, op_start },       { WIRE_ATTACH, true, op_attach },
+    { WIRE_WRITE, true, op_write },        { WIRE_CLOSE, true, op_write },
+    { WIRE_SIGNAL, true, op_signal },      { WIRE_RESIZE, true, op_resize },
+    { WIRE_LIST, false, op_list },         { WIRE_PING, false, op_ping },
     { WIRE_SHUTDOWN, false, op_shutdown },
 };
 

@@ -13,12 +13,12 @@
 #include "init/ops.h"
 #include "init/proc.h"
 
-#define FILL_BYTES 4096u                /* of one read, while a frame's length is not known */
-#define FILL_MAX (64u * 1024)           /* of one read of a long frame */
-#define INPUTS_MAX (32u * 1024 * 1024)  /* of all peers: eight of the longest requests at once */
-#define OUT_MAX (256u * 1024)           /* gathered answers; gathering stops far below */
-#define FLUSH_MAX (512u * 1024)         /* of one peer in one round: the others wait no longer */
-#define PATIENCE_MS 30000               /* for a request to be whole, for an answer to be taken */
+#define FILL_BYTES 4096u               /* of one read, while a frame's length is not known */
+#define FILL_MAX (64u * 1024)          /* of one read of a long frame */
+#define INPUTS_MAX (32u * 1024 * 1024) /* of all peers: eight of the longest requests at once */
+#define OUT_MAX (256u * 1024)          /* gathered answers; gathering stops far below */
+#define FLUSH_MAX (512u * 1024)        /* of one peer in one round: the others wait no longer */
+#define PATIENCE_MS 30000              /* for a request to be whole, for an answer to be taken */
 
 TAILQ_HEAD(peer_list, peer);
 
@@ -206,10 +206,10 @@ static int peer_flush(struct peer *c)
             return r;
         if (c->out.len == 0 && c->output_left == 0)
             return c->state == PEER_CLOSING ? -EPIPE : 0;
-        ssize_t n = send_some(c);
+        ssize_t n = budget > 0 ? send_some(c) : -EAGAIN;
         if (n == -EINTR)
             continue;
-        if (n == -EAGAIN || budget == 0) {
+        if (n == -EAGAIN) {
             c->blocked = true;
             return 0;
         }

@@ -13,7 +13,10 @@ struct watch {
     void (*fn)(struct watch *w, uint32_t events);
 };
 
-#define WATCH_INIT { .fd = -1 }
+#define WATCH_INIT \
+    {              \
+        .fd = -1   \
+    }
 
 int poller_open(void);
 

@@ -16,10 +16,10 @@
 #include "init/ps.h"
 #include "wire/wire.h"
 
-#define QUIET_MS 50      /* silence after which what still holds the pipes is not waited for */
-#define SETTLE_MS 1000   /* and the longest that such a one can put EXITED off by printing */
-#define LINGER_MS 100    /* until an emptied group is looked at: several deaths, one look */
-#define REAP_MAX 128     /* of one round: a storm of orphans must not starve the connections */
+#define QUIET_MS 50    /* silence after which what still holds the pipes is not waited for */
+#define SETTLE_MS 1000 /* and the longest that such a one can put EXITED off by printing */
+#define LINGER_MS 100  /* until an emptied group is looked at: several deaths, one look */
+#define REAP_MAX 128   /* of one round: a storm of orphans must not starve the connections */
 #define KEPT_MAX (PROC_LIVE_MAX + PROC_ENDED_MAX)
 
 TAILQ_HEAD(proc_list, proc);
@@ -72,8 +72,8 @@ struct proc *proc_after(uint64_t number)
 {
     struct proc *p;
     TAILQ_FOREACH(p, &procs.all, link)
-        if (p->number > number && p->phase != PROC_STARTING && p->phase != PROC_FAILED)
-            return p;
+    if (p->number > number && p->phase != PROC_STARTING && p->phase != PROC_FAILED)
+        return p;
     return NULL;
 }
 
@@ -81,8 +81,8 @@ bool proc_has_pid(pid_t pid)
 {
     struct proc *p;
     TAILQ_FOREACH(p, &procs.all, link)
-        if (p->pid == pid && p->phase < PROC_DRAINING)
-            return true;
+    if (p->pid == pid && p->phase < PROC_DRAINING)
+        return true;
     return false;
 }
 
@@ -143,8 +143,8 @@ bool procs_shed(const struct proc *but)
 {
     struct proc *p;
     TAILQ_FOREACH(p, &procs.ended, ended)
-        if (p != but && drain_shed(p))
-            return true;
+    if (p != but && drain_shed(p))
+        return true;
     return false;
 }
 
@@ -192,15 +192,13 @@ void proc_step(struct proc *p)
     switch (p->phase) {
     case PROC_STARTING:
     case PROC_RUNNING:
-    case PROC_FAILED:
-        return;
+    case PROC_FAILED: return;
     case PROC_DRAINING:
         if (!output_is_final(p))
             return;
         proc_finish(p);
         break;
-    case PROC_ENDED:
-        break;
+    case PROC_ENDED: break;
     }
     if (!drain_is_open(p))
         drain_compact(p);
@@ -273,12 +271,12 @@ int proc_start(const struct call *call, struct proc **ret_p, struct err *err)
 
 static enum wire_reason reason_of(const struct proc *p)
 {
-    if (p->timed_out)
-        return WIRE_TIMEOUT;
     bool signalled = WIFSIGNALED(p->status);
+    if (p->timed_out && signalled) /* else it was just quicker */
+        return WIRE_TIMEOUT;
     /* A shell whose command was OOM-killed says so with 137. */
-    bool sigkill = signalled ? WTERMSIG(p->status) == SIGKILL
-                             : WEXITSTATUS(p->status) == 128 + SIGKILL;
+    bool sigkill =
+        signalled ? WTERMSIG(p->status) == SIGKILL : WEXITSTATUS(p->status) == 128 + SIGKILL;
     if (sigkill && !p->killed && oom_count() > p->oom_before)
         return WIRE_OOM;
     return signalled ? WIRE_SIGNALLED : WIRE_EXIT;
@@ -323,8 +321,8 @@ bool procs_reap(void)
             break;
         struct proc *p, *found = NULL;
         TAILQ_FOREACH(p, &procs.all, link)
-            if (p->pid == pid && !is_reaped(p))
-                found = p;
+        if (p->pid == pid && !is_reaped(p))
+            found = p;
         if (found)
             on_death(found, status, &ru);
         else
@@ -376,7 +374,8 @@ void procs_tick(int64_t now)
 void procs_signal_all(int signo)
 {
     struct proc *p;
-    TAILQ_FOREACH(p, &procs.all, link) {
+    TAILQ_FOREACH(p, &procs.all, link)
+    {
         if (p->family.dir < 0 && p->phase >= PROC_DRAINING)
             continue; /* its number may be someone else's by now */
         (void)family_signal(&p->family, p->pid, signo);

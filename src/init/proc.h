@@ -62,9 +62,9 @@ void procs_setup(int oom_fd); /* -1: nothing tells of OOM kills */
 
 /* Fork it. The proc is in the table; the caller looks at it (viewer_add) before the round ends. */
 int proc_start(const struct call *call, struct proc **ret_p, struct err *err);
-struct proc *proc_find(uint64_t number);          /* NULL; never one whose exec has not happened */
-struct proc *proc_after(uint64_t number);         /* the one with the next number, for listings */
-bool proc_has_pid(pid_t pid);                     /* one that runs */
+struct proc *proc_find(uint64_t number);  /* NULL; never one whose exec has not happened */
+struct proc *proc_after(uint64_t number); /* the one with the next number, for listings */
+bool proc_has_pid(pid_t pid);             /* one that runs */
 size_t procs_live(void);
 void proc_step(struct proc *p);
 void proc_heard(struct proc *p);         /* it printed something: then proc_step */

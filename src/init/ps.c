@@ -28,7 +28,16 @@ int ps_open(void)
 }
 
 /* The fields we want of those after "pid (comm) ", counted from 0 at the state. */
-enum { AT_PPID = 1, AT_PGRP, AT_SESSION, AT_UTIME = 11, AT_STIME, AT_CUTIME, AT_CSTIME, AT_RSS = 21 };
+enum {
+    AT_PPID = 1,
+    AT_PGRP,
+    AT_SESSION,
+    AT_UTIME = 11,
+    AT_STIME,
+    AT_CUTIME,
+    AT_CSTIME,
+    AT_RSS = 21
+};
 
 static uint64_t ticks_us(uint64_t ticks)
 {

@@ -14,7 +14,7 @@
 struct ps_stat {
     pid_t pid, ppid, pgrp, session;
     char state;
-    char comm[64]; /* as the kernel cuts it, with room for its escapes */
+    char comm[64];   /* as the kernel cuts it, with room for its escapes */
     uint64_t cpu_us; /* user and system, with reaped children */
     uint64_t rss_bytes;
 };

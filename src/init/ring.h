@@ -9,17 +9,17 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define RING_FIRST 4096u               /* one page: what most commands print */
-#define RING_DEFAULT (256u * 1024)     /* several screens of a build log */
-#define RING_MAX (4u * 1024 * 1024)    /* what one process may ask for */
-#define RING_NO_FLOOR UINT64_MAX       /* nobody reads: the oldest bytes may go */
+#define RING_FIRST 4096u            /* one page: what most commands print */
+#define RING_DEFAULT (256u * 1024)  /* several screens of a build log */
+#define RING_MAX (4u * 1024 * 1024) /* what one process may ask for */
+#define RING_NO_FLOOR UINT64_MAX    /* nobody reads: the oldest bytes may go */
 
 struct ring {
     char *data; /* the byte at offset o is data[o % cap] */
     size_t cap;
     size_t max;
-    uint64_t head; /* offset of the oldest byte kept */
-    uint64_t tail; /* offset the next byte will have: all bytes so far */
+    uint64_t head;   /* offset of the oldest byte kept */
+    uint64_t tail;   /* offset the next byte will have: all bytes so far */
     uint64_t *marks; /* offset << 2 | stream, ascending; marks[first..first + n) are valid */
     uint32_t marks_first, marks_n, marks_cap;
 };

@@ -10,8 +10,8 @@
 #include "init/poller.h"
 #include "init/proc.h"
 
-#define LOOK_MS 10    /* between two looks at whether anyone is left */
-#define KILL_MS 5000  /* what a killed process may need to be gone: it may be in the disk's hands */
+#define LOOK_MS 10   /* between two looks at whether anyone is left */
+#define KILL_MS 5000 /* what a killed process may need to be gone: it may be in the disk's hands */
 
 static struct {
     TAILQ_HEAD(, sweep_waiter) waiters;

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -188,13 +189,25 @@ static int open_keeper(const struct config *c, const struct world *w, struct kee
     return r;
 }
 
-static _Noreturn void work(const struct config *c, const struct world *w, bool first)
+static void on_orphaned(struct watch *w, uint32_t events)
+{
+    _exit(0);
+}
+
+/* `lifeline` is readable once the supervisor is gone. A parent-death signal would not do: mounting
+ * an overlay changes our filesystem ids, and with them the kernel forgets it. */
+static _Noreturn void work(const struct config *c, const struct world *w, int lifeline, bool first)
 {
     struct keeper k;
     struct err err = ERR_INIT;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct watch orphaned = { .fd = -1, .fn = on_orphaned };
     (void)signal(SIGPIPE, SIG_IGN);
     int r = open_keeper(c, w, &k, &err);
+    if (r == 0) {
+        r = loop_add(k.loop, &orphaned, lifeline, EPOLLIN);
+        if (r < 0)
+            (void)err_set(&err, -r, "cannot watch the supervisor");
+    }
     if (r == 0 && first && c->ready_fd >= 0)
         (void)fd_write_full(c->ready_fd, "R", 1);
     if (r == 0)
@@ -206,13 +219,17 @@ static _Noreturn void work(const struct config *c, const struct world *w, bool f
 /* Start the keeper again whenever it dies; end when warrend does. */
 static int supervise(const struct config *c, const struct world *w, int signals)
 {
+    int lifeline[2];
+    if (pipe2(lifeline, O_CLOEXEC) < 0)
+        return 1;
     for (bool first = true;; first = false) {
         pid_t pid = fork();
         if (pid == 0) {
             sigset_t none;
+            (void)close(lifeline[1]);
             (void)sigemptyset(&none);
             (void)sigprocmask(SIG_SETMASK, &none, NULL);
-            work(c, w, first);
+            work(c, w, lifeline[0], first);
         }
         bool gone = pid < 0;
         while (!gone) {

@@ -174,8 +174,8 @@ static int check_tree(struct err *err)
         if (lstat(needed[i], &st) < 0 || !S_ISDIR(st.st_mode))
             return err_name(err, EINVAL, "invalid_image", "'/%s' is not a directory", needed[i]);
     }
-    (void)chown(".", 0, 0);
-    (void)chmod(".", 0755);
+    if (chown(".", 0, 0) < 0 || chmod(".", 0755) < 0)
+        return err_set(err, errno, "cannot own the image's root");
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <mntent.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ struct cgroup_host {
     int v1[CGROUP_CONTROLLERS]; /* our root group in a v1 hierarchy, or -1 */
     bool in_v2[CGROUP_CONTROLLERS];
     int parents[CGROUP_CONTROLLERS + 1]; /* the hierarchies' own roots, unified last */
+    char unified_options[256];           /* that the unified hierarchy is mounted with */
     char name[64];
 };
 
@@ -58,8 +60,10 @@ static int find_mounts(struct cgroup_host *h, struct err *err)
     struct mntent m;
     char line[4096];
     while (getmntent_r(f, &m, line, (int)sizeof(line))) {
-        if (strcmp(m.mnt_type, "cgroup2") == 0 && h->parents[CGROUP_CONTROLLERS] < 0)
+        if (strcmp(m.mnt_type, "cgroup2") == 0 && h->parents[CGROUP_CONTROLLERS] < 0) {
             h->parents[CGROUP_CONTROLLERS] = open_group(AT_FDCWD, m.mnt_dir, false);
+            (void)snprintf(h->unified_options, sizeof(h->unified_options), "%s", m.mnt_opts);
+        }
         if (strcmp(m.mnt_type, "cgroup") != 0)
             continue;
         for (int c = 0; c < CGROUP_CONTROLLERS; c++)
@@ -68,6 +72,29 @@ static int find_mounts(struct cgroup_host *h, struct err *err)
     }
     (void)endmntent(f);
     return 0;
+}
+
+/* Moving a process between groups waits for every cpu (some 10 ms) unless the kernel is told that
+ * moves matter: a switch of the whole host's, on its unified hierarchy (Linux 6.0). In v2 a process
+ * is born in its group and none is needed; in v1 each command is moved once. The hierarchy's other
+ * options are named again, because those that are not would be switched off. */
+static void favour_moves(const struct cgroup_host *h)
+{
+    static const char *const options[] = { "nsdelegate", "memory_localevents",
+                                           "memory_recursiveprot", "memory_hugetlb_accounting",
+                                           "pids_localevents" };
+    int root = h->parents[CGROUP_CONTROLLERS];
+    if (root < 0 || has_word(h->unified_options, "favordynmods", ","))
+        return;
+    _cleanup_fd_ int fs = fspick(root, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+    if (fs < 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        if (has_word(h->unified_options, options[i], ",") &&
+            fsconfig(fs, FSCONFIG_SET_FLAG, options[i], NULL, 0) < 0)
+            return;
+    if (fsconfig(fs, FSCONFIG_SET_FLAG, "favordynmods", NULL, 0) == 0)
+        (void)fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0);
 }
 
 /* Hand the v2 controllers down to the children of `dirfd`. A controller that is not there is
@@ -112,13 +139,17 @@ int cgroup_host_open(const char *name, struct cgroup_host **ret_host, struct err
             return err_set(err, -h->unified, "cannot make control group '%s'", name);
         enable_children(h, h->unified);
     }
+    bool any_v1 = false;
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (h->in_v2[c] || h->parents[c] < 0)
             continue;
+        any_v1 = true;
         h->v1[c] = open_group(h->parents[c], name, true);
         if (h->v1[c] < 0)
             return err_set(err, -h->v1[c], "cannot make %s group '%s'", controller_names[c], name);
     }
+    if (any_v1)
+        favour_moves(h);
     *ret_host = take_ptr(h);
     return 0;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -84,16 +83,12 @@ int mount_overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct 
         { "upperdir", upper },
         { "workdir", work },
     };
-    /* A change of ids makes the kernel forget the caller's parent-death signal. */
-    int death_signal = 0;
-    (void)prctl(PR_GET_PDEATHSIG, &death_signal);
     /* Keeps its capabilities: the caller has set SECBIT_NO_SETUID_FIXUP. */
     (void)setfsuid(ids);
     (void)setfsgid(ids);
     int r = mount_new("overlay", options, ARRAY_LEN(options), MOUNT_ATTR_NODEV, ret_fd, err);
     (void)setfsuid(0);
     (void)setfsgid(0);
-    (void)prctl(PR_SET_PDEATHSIG, death_signal);
     return r;
 }
 

@@ -14,7 +14,7 @@
 #define LOCK_WAIT_MS 3000     /* a killed daemon's memory may take a moment to go */
 #define LOCK_POLL_US 20000
 
-#define SANDBOX_COLS                                                                    \
+#define SANDBOX_COLS                                                                        \
     "id, owner, name, state, cause, tree, created_ms, started_ms, stopped_ms, expires_ms, " \
     "last_active_ms, ended_ms, spec"
 
@@ -79,16 +79,12 @@ static int fail(int rc, sqlite3 *db, struct err *err, const char *doing)
 {
     const char *why = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
     switch (rc & 0xff) {
-    case SQLITE_CONSTRAINT:
-        return err_set(err, EEXIST, "cannot %s: %s", doing, why);
+    case SQLITE_CONSTRAINT: return err_set(err, EEXIST, "cannot %s: %s", doing, why);
     case SQLITE_FULL:
         return err_name(err, ENOSPC, "no_space", "cannot %s: the disk is full", doing);
-    case SQLITE_NOMEM:
-        return err_set(err, ENOMEM, "cannot %s: %s", doing, why);
-    case SQLITE_BUSY:
-        return err_set(err, EBUSY, "cannot %s: %s", doing, why);
-    default:
-        return err_set(err, EIO, "cannot %s: %s", doing, why);
+    case SQLITE_NOMEM: return err_set(err, ENOMEM, "cannot %s: %s", doing, why);
+    case SQLITE_BUSY: return err_set(err, EBUSY, "cannot %s: %s", doing, why);
+    default: return err_set(err, EIO, "cannot %s: %s", doing, why);
     }
 }
 
@@ -187,8 +183,7 @@ static int schema_version(sqlite3 *db, struct err *err)
 
 static int migrate(sqlite3 *db, struct err *err)
 {
-    int r = exec(db,
-                 "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    int r = exec(db, "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
                  err, "make the first table");
     if (r < 0)
         return r;
@@ -231,8 +226,9 @@ static int conn_open(struct conn *c, const char *path, struct err *err)
     if (rc != SQLITE_OK)
         return err_wrap(err, fail(rc, c->db, err, "open the state"), "'%s'", path);
     (void)sqlite3_busy_timeout(c->db, BUSY_TIMEOUT_MS);
-    return exec(c->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                       " PRAGMA temp_store = MEMORY",
+    return exec(c->db,
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                " PRAGMA temp_store = MEMORY",
                 err, "set the state up");
 }
 
@@ -323,8 +319,8 @@ int store_tidy(struct store *store, struct err *err)
         return 0;
     /* Passive, and on the reading connection: writers go on meanwhile. */
     (void)pthread_mutex_lock(&store->reader.lock);
-    int rc = sqlite3_wal_checkpoint_v2(store->reader.db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
-                                       NULL);
+    int rc =
+        sqlite3_wal_checkpoint_v2(store->reader.db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     (void)pthread_mutex_unlock(&store->reader.lock);
     if (rc != SQLITE_OK && rc != SQLITE_BUSY)
         return fail(rc, NULL, err, "move the write-ahead log");

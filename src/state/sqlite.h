@@ -62,8 +62,8 @@ struct query {
 void query_begin(struct query *q, struct conn *conn, enum stmt which); /* takes conn's lock */
 void query_text(struct query *q, const char *text);                    /* borrows until done */
 void query_int(struct query *q, int64_t v);
-int query_step(struct query *q);                             /* 1: a row; 0: no more, or failed */
-const char *query_col(struct query *q, int col);             /* NULL for NULL */
+int query_step(struct query *q);                 /* 1: a row; 0: no more, or failed */
+const char *query_col(struct query *q, int col); /* NULL for NULL */
 int64_t query_col_int(struct query *q, int col);
 /* Ends it and gives the lock back; 0, or what failed, put as "cannot <doing>". */
 int query_done(struct query *q, struct err *err, const char *doing);

@@ -125,8 +125,8 @@ int store_sandbox_gone(struct store *store, const char *owner, const char *who,
 }
 
 int store_sandbox_gone_list(struct store *store, const char *owner, bool ascending,
-                            int64_t after_ms, const char *after_id, store_sandbox_fn *fn,
-                            void *ctx, struct err *err)
+                            int64_t after_ms, const char *after_id, store_sandbox_fn *fn, void *ctx,
+                            struct err *err)
 {
     struct query q;
     query_begin(&q, &store->reader, ascending ? STMT_SANDBOX_GONE_ASC : STMT_SANDBOX_GONE_DESC);

@@ -50,8 +50,8 @@ int store_sandbox_gone(struct store *store, const char *owner, const char *who,
                        store_sandbox_fn *fn, void *ctx, struct err *err);
 /* Records in order of (created_ms, id), from behind that place. */
 int store_sandbox_gone_list(struct store *store, const char *owner, bool ascending,
-                            int64_t after_ms, const char *after_id, store_sandbox_fn *fn,
-                            void *ctx, struct err *err);
+                            int64_t after_ms, const char *after_id, store_sandbox_fn *fn, void *ctx,
+                            struct err *err);
 /* Forget the records that ended before that moment, and the oldest beyond `keep`. */
 int store_sandbox_prune(struct store *store, int64_t ended_before_ms, unsigned keep,
                         struct err *err);

@@ -8,6 +8,8 @@
  *   client sends              warren-init answers
  *   START  {argv.. env.. ..}  STARTED | ERROR; then OUTPUT*, [DROPPED], EXITED; the client may
  *                             send INPUT, STDIN_EOF, RESIZE, SIGNAL on the same connection
+ *                             (PROC not needed); these are not answered, and a STDIN_EOF to a
+ *                             terminal types its end-of-file character
  *   ATTACH {proc, since}      STARTED | ERROR; then as after START, replayed from `since`
  *   WRITE  {proc, data}       OK once taken | ERROR
  *   CLOSE  {proc}             OK | ERROR                    (end of its stdin)
@@ -105,7 +107,7 @@ enum wire_tag {
 enum wire_flag {
     WIRE_F_PTY = 1,       /* a terminal, ROWS x COLS */
     WIRE_F_STDIN = 2,     /* stdin is a pipe kept open; without it stdin is /dev/null */
-    WIRE_F_NO_OUTPUT = 4, /* ATTACH: only wait for EXITED */
+    WIRE_F_NO_OUTPUT = 4, /* START, ATTACH: only wait for EXITED */
     WIRE_F_ALL = 8,       /* LIST: also what was not started through the API */
 };
 

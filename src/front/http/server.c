@@ -21,7 +21,7 @@
 #define IDLE_TIMEOUT_S 60            /* between two bytes of a request, and between requests */
 #define BODY_TIMEOUT_MS 300000       /* for a whole body that is not an upload */
 #define IGNORED_BODY_MAX (64 * 1024) /* where no body is wanted */
-#define DRAIN_STRANGER_MAX (1024 * 1024) /* read on after refusing someone without a key */
+#define DRAIN_STRANGER_MAX (64 * 1024 * 1024) /* read on after refusing someone without a key */
 
 /* Sanitizers need several times the stack. */
 #if defined(__has_feature)

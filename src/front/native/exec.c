@@ -93,10 +93,10 @@ int native_exec(struct request *req, struct err *err)
         return r;
     r = native_enter(req, &visit, err);
     if (r < 0)
-        return native_sandbox_error(req, req->args[0], r, err);
+        return native_sandbox_error(req, r, err);
     r = process_start(req->core, &visit.s, &cmd.spec, &stream, &started, err);
     if (r < 0)
-        return native_sandbox_error(req, req->args[0], r, err);
+        return native_sandbox_error(req, r, err);
     if (request_accepts(req, "application/x-ndjson"))
         return native_stream(req, &visit, take_ptr(stream), &started, take_ptr(cmd.stdin_text),
                              UINT64_MAX, err);
@@ -107,7 +107,7 @@ int native_exec(struct request *req, struct err *err)
         process_feed_all(stream, cmd.stdin_text, strlen(cmd.stdin_text));
     r = collect(req, stream, &o, err);
     if (r < 0)
-        return native_sandbox_error(req, req->args[0], r, err);
+        return native_sandbox_error(req, r, err);
     histogram_add(&req->metrics->exec, clock_mono_us() - start);
     return reply_outcome(req, &o, &started);
 }

@@ -49,8 +49,13 @@ int native_metrics(struct request *req, struct err *err);
 
 /* ---- shared by the files of this folder ---- */
 
-/* A failure about sandbox `who`: one that is gone gets its cause and end, as the API has it. */
-int native_sandbox_error(struct request *req, const char *who, int r, struct err *err);
+/* A failure in sandbox `who`: if it is gone, or is just ending, err becomes the story of that.
+ * True if it is gone; then *ret_s has its cause and end (sandbox_done it in any case). */
+bool native_sandbox_fate(struct core *core, const char *owner, const char *who,
+                         struct sandbox *ret_s, struct err *err);
+/* The same as an answer: replies to what is gone as the API has it, else gives r back. */
+int native_sandbox_error(struct request *req, int r, struct err *err);
+void native_put_gone(struct jout *j, const void *sandbox);
 
 /* The sandbox of the path, entered; native_leave when done. Replies by itself on failure. */
 struct native_visit {
@@ -59,6 +64,10 @@ struct native_visit {
 };
 int native_enter(struct request *req, struct native_visit *ret_visit, struct err *err);
 void native_leave(struct native_visit *visit); /* fine for one that was not entered */
+
+/* The body of a create or, with ret_changes, of an update, over what spec holds. */
+int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *ret_changes,
+                     struct err *err);
 
 /* What exec and start take. */
 struct native_command {

@@ -93,7 +93,7 @@ int native_process_start(struct request *req, struct err *err)
     if (r >= 0)
         r = process_start(req->core, &visit.s, &cmd.spec, &stream, &p, err);
     if (r < 0)
-        return native_sandbox_error(req, req->args[0], r, err);
+        return native_sandbox_error(req, r, err);
     process_watch(req->core, &visit.s, &p);
     return reply_process(req, 201, &p);
 }
@@ -116,7 +116,7 @@ int native_process_list(struct request *req, struct err *err)
     if (r >= 0)
         r = process_list(req->core, &visit.s, all, &ps, &n, err);
     if (r < 0)
-        return native_sandbox_error(req, req->args[0], r, err);
+        return native_sandbox_error(req, r, err);
     jout_open(&j, NULL, '{');
     jout_open(&j, "processes", '[');
     for (size_t i = 0; i < n; i++)
@@ -136,7 +136,7 @@ int native_process_get(struct request *req, struct err *err)
     int r = enter_process(req, &visit, &proc, err);
     if (r >= 0)
         r = process_get(req->core, &visit.s, proc, &p, err);
-    return r < 0 ? native_sandbox_error(req, req->args[0], r, err) : reply_process(req, 200, &p);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_process(req, 200, &p);
 }
 
 int native_process_output(struct request *req, struct err *err)
@@ -158,7 +158,7 @@ int native_process_output(struct request *req, struct err *err)
     if (r >= 0)
         r = process_attach(req->core, &visit.s, proc, since, false, &stream, &p, err);
     if (r < 0)
-        return native_sandbox_error(req, req->args[0], r, err);
+        return native_sandbox_error(req, r, err);
     /* Of one that has ended everything comes at once, its exit too. */
     uint64_t until = follow || p.ended ? UINT64_MAX : since < p.output_bytes ? p.output_bytes : 0;
     return native_stream(req, &visit, stream, &p, NULL, until, err);
@@ -183,7 +183,7 @@ int native_process_wait(struct request *req, struct err *err)
             return r;
         }
     }
-    return native_sandbox_error(req, req->args[0], r, err);
+    return native_sandbox_error(req, r, err);
 }
 
 int native_process_stdin(struct request *req, struct err *err)
@@ -202,7 +202,7 @@ int native_process_stdin(struct request *req, struct err *err)
         r = process_write(req->core, &visit.s, proc, req->body.data, req->body.len, err);
     if (r >= 0 && eof)
         r = process_close_stdin(req->core, &visit.s, proc, err);
-    return r < 0 ? native_sandbox_error(req, req->args[0], r, err) : reply_empty(req);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_empty(req);
 }
 
 /* ---- small requests with a small body ---- */
@@ -267,7 +267,7 @@ int native_process_signal(struct request *req, struct err *err)
         r = enter_process(req, &visit, &proc, err);
     if (r >= 0)
         r = process_signal(req->core, &visit.s, proc, c.signo, c.scope, err);
-    return r < 0 ? native_sandbox_error(req, req->args[0], r, err) : reply_empty(req);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_empty(req);
 }
 
 int native_process_resize(struct request *req, struct err *err)
@@ -281,7 +281,7 @@ int native_process_resize(struct request *req, struct err *err)
         r = enter_process(req, &visit, &proc, err);
     if (r >= 0)
         r = process_resize(req->core, &visit.s, proc, c.rows, c.cols, err);
-    return r < 0 ? native_sandbox_error(req, req->args[0], r, err) : reply_empty(req);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_empty(req);
 }
 
 int native_process_kill(struct request *req, struct err *err)
@@ -292,5 +292,5 @@ int native_process_kill(struct request *req, struct err *err)
     int r = enter_process(req, &visit, &proc, err);
     if (r >= 0)
         r = process_signal(req->core, &visit.s, proc, SIGKILL, WIRE_SCOPE_TREE, err);
-    return r < 0 ? native_sandbox_error(req, req->args[0], r, err) : reply_empty(req);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_empty(req);
 }

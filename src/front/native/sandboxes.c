@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #define TIMEOUT_MAX_S (10.0 * 366 * 86400) /* ten years */
 #define LIST_LIMIT 100
 #define LIST_LIMIT_MAX 1000
+#define FATE_MS 500
+#define FATE_POLL_MS 5
 
 static const char *const ends[] = { [END_DELETE] = "delete", [END_STOP] = "stop", NULL };
 
@@ -106,27 +109,48 @@ static int reply_sandbox(struct request *req, unsigned status, const struct sand
     return reply_json(req, status, &j);
 }
 
-static void put_gone(struct jout *j, const void *arg)
+void native_put_gone(struct jout *j, const void *sandbox)
 {
-    const struct sandbox *s = arg;
+    const struct sandbox *s = sandbox;
     jout_str(j, "cause", sandbox_cause_name(s->cause));
     jout_time(j, "ended_at", s->ended_ms);
 }
 
-int native_sandbox_error(struct request *req, const char *who, int r, struct err *err)
+static bool is(const struct err *err, const char *what)
 {
-    if (r >= 0 || !err->what)
-        return r;
-    /* A sandbox may end under a request: say how, rather than only that it does not answer. */
-    bool gone = strcmp(err->what, "sandbox_gone") == 0;
-    if (!gone && strcmp(err->what, "sandbox_not_running") != 0)
-        return r;
+    return err->what && strcmp(err->what, what) == 0;
+}
+
+bool native_sandbox_fate(struct core *core, const char *owner, const char *who,
+                         struct sandbox *ret_s, struct err *err)
+{
+    if (!is(err, "sandbox_gone") && !is(err, "sandbox_not_running"))
+        return false;
+    /* Its processes die a moment before the record of its end is written. */
+    int64_t deadline = err->code == ECONNRESET ? clock_mono_ms() + FATE_MS : 0;
+    for (;;) {
+        struct err why = ERR_INIT;
+        int r = sandbox_get(core, owner, who, ret_s, &why);
+        if (r < 0 && is(&why, "sandbox_gone")) {
+            *err = why;
+            return true;
+        }
+        if (r >= 0 && ret_s->state == SANDBOX_STOPPED && ret_s->cause != CAUSE_NONE)
+            (void)err_name(err, ENOTCONN, "sandbox_not_running", "sandbox '%s' is stopped: %s",
+                           ret_s->id, sandbox_cause_name(ret_s->cause));
+        if (r < 0 || ret_s->state == SANDBOX_STOPPED || clock_mono_ms() >= deadline)
+            return false;
+        sandbox_done(ret_s);
+        (void)poll(NULL, 0, FATE_POLL_MS);
+    }
+}
+
+int native_sandbox_error(struct request *req, int r, struct err *err)
+{
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    struct err why = ERR_INIT;
-    if (sandbox_get(req->core, req->owner, who, &s, &why) >= 0 || !why.what ||
-        strcmp(why.what, "sandbox_gone") != 0)
+    if (r >= 0 || !native_sandbox_fate(req->core, req->owner, req->args[0], &s, err))
         return r;
-    return reply_error(req, &why, put_gone, &s);
+    return reply_error(req, err, native_put_gone, &s);
 }
 
 static int check_cpus(uint32_t cpu_millis, struct err *err)
@@ -158,42 +182,6 @@ static int check_workdir(const char *workdir, struct err *err)
     return 0;
 }
 
-int native_sandbox_create(struct request *req, struct err *err)
-{
-    _cleanup_(sandbox_spec_done) struct sandbox_spec spec;
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    _cleanup_json_ json_t *ask = NULL;
-    uint32_t seen;
-    int64_t start = clock_mono_us();
-
-    sandbox_spec_init(&spec);
-    int r = request_json(req, &ask, err);
-    if (r >= 0)
-        r = fields_decode(ask, create_fields, ARRAY_LEN(create_fields), &spec, &seen, err);
-    if (r >= 0)
-        r = check_cpus(spec.cpu_millis, err);
-    if (r >= 0)
-        r = check_name(spec.name, err);
-    if (r >= 0)
-        r = check_workdir(spec.workdir, err);
-    if (r >= 0)
-        r = sandbox_create(req->core, req->owner, &spec, &s, err);
-    if (r < 0)
-        return r;
-    histogram_add(&req->metrics->create, clock_mono_us() - start);
-    return reply_sandbox(req, 201, &s);
-}
-
-int native_sandbox_get(struct request *req, struct err *err)
-{
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-
-    int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-    if (r < 0 && err->what && strcmp(err->what, "sandbox_gone") == 0)
-        return reply_error(req, err, put_gone, &s);
-    return r < 0 ? r : reply_sandbox(req, 200, &s);
-}
-
 static int changes_of(uint32_t seen, unsigned *ret_changes, struct err *err)
 {
     unsigned all = 0;
@@ -212,34 +200,68 @@ static int changes_of(uint32_t seen, unsigned *ret_changes, struct err *err)
     return 0;
 }
 
+int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *ret_changes,
+                     struct err *err)
+{
+    _cleanup_json_ json_t *ask = NULL;
+    uint32_t seen = 0;
+
+    int r = request_json(req, &ask, err);
+    if (r >= 0)
+        r = fields_decode(ask, create_fields, ARRAY_LEN(create_fields), spec, &seen, err);
+    if (r >= 0 && ret_changes)
+        r = changes_of(seen, ret_changes, err);
+    if (r >= 0)
+        r = check_cpus(spec->cpu_millis, err);
+    if (r >= 0)
+        r = check_name(spec->name, err);
+    if (r >= 0)
+        r = check_workdir(spec->workdir, err);
+    return r;
+}
+
+int native_sandbox_create(struct request *req, struct err *err)
+{
+    _cleanup_(sandbox_spec_done) struct sandbox_spec spec;
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    int64_t start = clock_mono_us();
+
+    sandbox_spec_init(&spec);
+    int r = native_spec_read(req, &spec, NULL, err);
+    if (r >= 0)
+        r = sandbox_create(req->core, req->owner, &spec, &s, err);
+    if (r < 0)
+        return r;
+    histogram_add(&req->metrics->create, clock_mono_us() - start);
+    return reply_sandbox(req, 201, &s);
+}
+
+int native_sandbox_get(struct request *req, struct err *err)
+{
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+
+    int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
+    if (r < 0 && is(err, "sandbox_gone"))
+        return reply_error(req, err, native_put_gone, &s);
+    return r < 0 ? r : reply_sandbox(req, 200, &s);
+}
+
 int native_sandbox_update(struct request *req, struct err *err)
 {
     _cleanup_(sandbox_spec_done) struct sandbox_spec spec = { 0 };
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    _cleanup_json_ json_t *ask = NULL;
-    uint32_t seen = 0;
     unsigned what = 0;
 
-    int r = request_json(req, &ask, err);
-    if (r >= 0)
-        r = fields_decode(ask, create_fields, ARRAY_LEN(create_fields), &spec, &seen, err);
-    if (r >= 0)
-        r = changes_of(seen, &what, err);
-    if (r >= 0)
-        r = check_cpus(spec.cpu_millis, err);
-    if (r >= 0)
-        r = check_name(spec.name, err);
+    int r = native_spec_read(req, &spec, &what, err);
     if (r >= 0)
         r = sandbox_update(req->core, req->owner, req->args[0], &spec, what, &s, err);
-    if (r < 0)
-        return native_sandbox_error(req, req->args[0], r, err);
-    return reply_sandbox(req, 200, &s);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_sandbox(req, 200, &s);
 }
 
 int native_sandbox_delete(struct request *req, struct err *err)
 {
     int r = sandbox_delete(req->core, req->owner, req->args[0], err);
-    return r < 0 ? native_sandbox_error(req, req->args[0], r, err) : reply_empty(req);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_empty(req);
 }
 
 int native_sandbox_stop(struct request *req, struct err *err)
@@ -247,7 +269,7 @@ int native_sandbox_stop(struct request *req, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
 
     int r = sandbox_stop(req->core, req->owner, req->args[0], &s, err);
-    return r < 0 ? native_sandbox_error(req, req->args[0], r, err) : reply_sandbox(req, 200, &s);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_sandbox(req, 200, &s);
 }
 
 int native_sandbox_start(struct request *req, struct err *err)
@@ -255,7 +277,7 @@ int native_sandbox_start(struct request *req, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
 
     int r = sandbox_start(req->core, req->owner, req->args[0], &s, err);
-    return r < 0 ? native_sandbox_error(req, req->args[0], r, err) : reply_sandbox(req, 200, &s);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_sandbox(req, 200, &s);
 }
 
 int native_sandbox_usage(struct request *req, struct err *err)
@@ -266,7 +288,7 @@ int native_sandbox_usage(struct request *req, struct err *err)
 
     int r = sandbox_usage(req->core, req->owner, req->args[0], &u, err);
     if (r < 0)
-        return native_sandbox_error(req, req->args[0], r, err);
+        return native_sandbox_error(req, r, err);
     jout_open(&j, NULL, '{');
     jout_uint(&j, "cpu_us", u.cpu_us);
     jout_uint(&j, "memory_bytes", u.memory_bytes);

@@ -74,11 +74,16 @@ static void put_event(struct lines *l, struct jout *j, struct process_event *ev)
     }
 }
 
-static void put_failure(struct jout *j, const struct err *err)
+static void put_failure(const struct lines *l, struct jout *j, struct err *err)
 {
+    const struct sandbox *visited = &l->visit.s;
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    bool gone = native_sandbox_fate(l->visit.core, visited->owner, visited->id, &s, err);
     jout_str(j, "type", "error");
     jout_str(j, "code", err->what ? err->what : "internal");
     jout_str(j, "message", err->msg);
+    if (gone)
+        native_put_gone(j, &s);
 }
 
 static int lines_next(void *arg, struct buf *out)
@@ -105,7 +110,7 @@ static int lines_next(void *arg, struct buf *out)
     } else if (r == -ETIMEDOUT) {
         jout_str(&j, "type", "ping");
     } else {
-        put_failure(&j, &err);
+        put_failure(l, &j, &err);
         l->ended = true;
     }
     jout_close(&j, '}');

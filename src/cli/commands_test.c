@@ -1,0 +1,103 @@
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/check.h"
+
+TEST(every_command_is_fully_described)
+{
+    for (size_t i = 0; i < commands_n; i++) {
+        const struct command *c = commands[i];
+        CHECK(c->name && c->summary && c->synopsis && c->description && c->run);
+        CHECK(c->hidden || (c->examples && c->examples[0].line));
+        CHECK(c->summary[strlen(c->summary) - 1] != '.');
+        for (size_t k = 0; k < c->nopts; k++) {
+            CHECK((c->opts[k].kind == OPT_FLAG) == (c->opts[k].arg == NULL));
+            CHECK(c->opts[k].help[strlen(c->opts[k].help) - 1] == '.');
+            CHECK(c->opts[k].offset < c->opts_size);
+        }
+    }
+}
+
+TEST(no_option_is_spelled_like_another)
+{
+    for (size_t i = 0; i < commands_n; i++) {
+        const struct command *c = commands[i];
+        for (size_t a = 0; a < c->nopts; a++) {
+            for (size_t b = a + 1; b < c->nopts; b++) {
+                CHECK(strcmp(c->opts[a].name, c->opts[b].name) != 0);
+                CHECK(!c->opts[a].letter || c->opts[a].letter != c->opts[b].letter);
+            }
+            for (size_t g = 0; g < global_opts_n; g++) {
+                CHECK(strcmp(c->opts[a].name, global_opts[g].name) != 0);
+                CHECK(!c->opts[a].letter || c->opts[a].letter != global_opts[g].letter);
+            }
+        }
+    }
+}
+
+#define W(word_) (char *)(uintptr_t)(word_)
+
+TEST(commands_are_found_by_one_word_two_or_an_alias)
+{
+    char *run[] = { W("run"), W("ls") }, *ls[] = { W("list") };
+    char *import[] = { W("image"), W("import"), W("x") }, *image[] = { W("image") };
+    int n;
+    CHECK(command_find(2, run, &n) == &cmd_run && n == 1);
+    CHECK(command_find(1, ls, &n) == &cmd_ls && n == 1);
+    CHECK(command_find(3, import, &n) == &cmd_image_import && n == 2);
+    CHECK(command_find(1, image, &n) == NULL);
+    CHECK(command_find(0, image, &n) == NULL);
+}
+
+TEST(every_help_page_has_its_sections)
+{
+    static const char *const sections[] = { "NAME\n", "SYNOPSIS\n", "DESCRIPTION\n",
+                                            "EXIT STATUS\n", "GLOBAL OPTIONS\n" };
+    for (size_t i = 0; i < commands_n; i++) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *f = tmpfile();
+        help_command(f, commands[i]);
+        size = (size_t)ftell(f);
+        rewind(f);
+        text = calloc(1, size + 1);
+        CHECK_EQ(fread(text, 1, size, f), size);
+        (void)fclose(f);
+        for (size_t k = 0; k < ARRAY_LEN(sections); k++)
+            CHECK(strstr(text, sections[k]) != NULL);
+        CHECK(strchr(text, '\x1b') == NULL); /* a file gets no bold */
+    }
+}
+
+/* The files that packages install are what the program prints. */
+TEST(the_completions_in_the_tree_are_up_to_date)
+{
+    static const char *const files[][2] = { { "bash", "warren.bash" },
+                                            { "zsh", "_warren" },
+                                            { "fish", "warren.fish" } };
+    const char *here = __FILE__, *root = strstr(here, "src/cli/");
+    if (!root)
+        skip(); /* built from elsewhere */
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *printed = open_memstream(&text, &size);
+        CHECK_OK(completion_print(printed, files[i][0]));
+        (void)fclose(printed);
+        CHECK(asprintf(&path, "%.*scompletions/%s", (int)(root - here), here, files[i][1]) > 0);
+        _cleanup_file_ FILE *f = fopen(path, "r");
+        if (!f)
+            skip(); /* built without its tree */
+        for (size_t at = 0; at < size; at++)
+            CHECK_EQ(fgetc(f), (unsigned char)text[at]);
+        CHECK_EQ(fgetc(f), EOF);
+    }
+}
+
+TEST(there_is_no_completion_for_an_unknown_shell)
+{
+    CHECK_EQ(completion_print(stdout, "csh"), -EINVAL);
+}
