@@ -25,20 +25,19 @@ TEST(a_cursor_comes_back_and_a_forged_one_does_not)
         CHECK_EQ(cursor_read(bad[i], &ms, id), -EINVAL);
 }
 
-static void make(struct core *core, const char *kind, char ret_id[ID_SIZE])
+static void make(struct core *core, const char *kind)
 {
     struct sandbox s;
     struct sandbox_spec spec;
     sandbox_spec_init(&spec);
     CHECK_OK(pairs_add(&spec.metadata, "kind", kind));
     CHECK_OK(sandbox_create(core, "default", &spec, &s, NULL));
-    memcpy(ret_id, s.id, ID_SIZE);
     sandbox_done(&s);
     sandbox_spec_done(&spec);
 }
 
 /* Walks all pages of two; returns how many there were, each once and in order. */
-static size_t walk(struct core *core, struct sandbox_filter f, const char *remove_after_first)
+static size_t walk(struct core *core, struct sandbox_filter f, bool remove_one)
 {
     _cleanup_free_ char *cursor = NULL;
     size_t total = 0;
@@ -61,11 +60,10 @@ static size_t walk(struct core *core, struct sandbox_filter f, const char *remov
         free(cursor);
         cursor = list.next_cursor;
         list.next_cursor = NULL;
+        if (remove_one) /* of the page that was given; the rest must still come */
+            CHECK_OK(sandbox_delete(core, "default", list.items[list.n - 1].id, NULL));
+        remove_one = false;
         sandbox_list_done(&list);
-        if (remove_after_first) {
-            CHECK_OK(sandbox_delete(core, "default", remove_after_first, NULL));
-            remove_after_first = NULL;
-        }
     } while (cursor);
     return total;
 }
@@ -73,29 +71,28 @@ static size_t walk(struct core *core, struct sandbox_filter f, const char *remov
 TEST(lists_page_in_order_while_sandboxes_go)
 {
     struct world *w = world_new(0);
-    char ids[7][ID_SIZE];
-    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
-        make(w->core, i % 2 ? "odd" : "even", ids[i]);
+    for (int i = 0; i < 7; i++)
+        make(w->core, i % 2 ? "odd" : "even");
 
     struct sandbox_filter all = { .ascending = true }, down = { .ascending = false };
-    CHECK_EQ(walk(w->core, all, NULL), 7);
-    CHECK_EQ(walk(w->core, down, NULL), 7);
+    CHECK_EQ(walk(w->core, all, false), 7);
+    CHECK_EQ(walk(w->core, down, false), 7);
     struct sandbox_filter odd = { .ascending = true };
     CHECK_OK(pairs_add(&odd.metadata, "kind", "odd"));
-    CHECK_EQ(walk(w->core, odd, NULL), 3);
+    CHECK_EQ(walk(w->core, odd, false), 3);
     pairs_done(&odd.metadata);
 
-    /* One of the page that was given, and the one the cursor names, may go meanwhile. */
-    CHECK_EQ(walk(w->core, all, ids[0]), 7);
-    CHECK_EQ(walk(w->core, all, NULL), 6);
+    /* The very one that the cursor names may go meanwhile. */
+    CHECK_EQ(walk(w->core, all, true), 7);
+    CHECK_EQ(walk(w->core, all, false), 6);
     struct sandbox_filter both = { .states = ~0u };
-    CHECK_EQ(walk(w->core, both, NULL), 7); /* with the record of the one that is gone */
+    CHECK_EQ(walk(w->core, both, false), 7); /* with the record of the one that is gone */
     both.ascending = true;
-    CHECK_EQ(walk(w->core, both, NULL), 7);
+    CHECK_EQ(walk(w->core, both, false), 7);
     struct sandbox_filter gone = { .states = 1u << SANDBOX_GONE };
-    CHECK_EQ(walk(w->core, gone, NULL), 1);
+    CHECK_EQ(walk(w->core, gone, false), 1);
     struct sandbox_filter stopped = { .states = 1u << SANDBOX_STOPPED };
-    CHECK_EQ(walk(w->core, stopped, NULL), 0);
+    CHECK_EQ(walk(w->core, stopped, false), 0);
 
     struct sandbox_filter bad = { .cursor = "nonsense" };
     struct sandbox_list list;

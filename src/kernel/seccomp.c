@@ -17,6 +17,9 @@
 
 #include "base/fd.h"
 
+/* libseccomp's comparison macros leave the second operand out, which clang remarks on. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
 DEFINE_FREEP(scmp_filter_ctx, seccomp_release)
 
 /* Allowed whatever their arguments. Calls this libseccomp does not know yet are passed over:
