@@ -106,3 +106,9 @@ build() # directory, meson options...
     echo "$sources" >"$dir/.sources"
     step "Building $dir" $as ninja -C "$dir"
 }
+
+base_image()
+{
+    images/build base --cached >/dev/null ||
+        step "Making the base image (about a minute)" images/build base
+}

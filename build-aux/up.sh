@@ -27,21 +27,23 @@ daemon_pid() # prints it, if the daemon that `up` started still lives
     case $(readlink "/proc/$pid/exe") in */warrend | */warrend\ *) echo "$pid" ;; *) return 1 ;; esac
 }
 
-wait_until() # what for, tries of 0.1 s, command...
+wait_healthy() # for half a minute, or until the daemon ends
 {
-    what=$1 tries=$2
-    shift 2
-    until "$@"; do
+    tries=300
+    until healthy; do
         tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || { tail -n 20 "$logfile" >&2; fail "$what; see $logfile"; }
         sleep 0.1
+        if [ "$tries" = 0 ] || ! daemon_pid >/dev/null; then
+            tail -n 5 "$logfile" >&2
+            fail "the daemon did not come up; its last words are above, the rest is in $logfile"
+        fi
     done
 }
 
 # shellcheck disable=SC2086
 packages $BUILD_PACKAGES $RUN_PACKAGES $IMAGE_PACKAGES
 build build
-step "Making the base image (about a minute the first time)" images/build base
+base_image
 image=$(images/build base)
 id warren >/dev/null 2>&1 ||
     useradd --system --no-create-home --home-dir "$data" --shell /usr/sbin/nologin warren
@@ -59,8 +61,12 @@ fi
 # A daemon of an older build or with another key is replaced; the sandboxes do not notice.
 if pid=$(daemon_pid) && { [ build/warrend -nt "$data/warrend.pid" ] || [ "$key" != "$old_key" ]; }; then
     kill "$pid"
-    daemon_gone() { ! daemon_pid >/dev/null; }
-    wait_until "the running daemon does not stop" 100 daemon_gone
+    tries=100
+    while daemon_pid >/dev/null; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || fail "the running daemon (pid $pid) does not stop"
+        sleep 0.1
+    done
 fi
 if ! daemon_pid >/dev/null; then
     if [ -d /run/systemd/system ] && systemctl is-active --quiet warren; then
@@ -69,7 +75,7 @@ if ! daemon_pid >/dev/null; then
     WARREN_API_KEY=$key setsid "$PWD/build/warrend" --listen "$listen" --data "$data" \
         --run "$run" --cgroup "$(cgroup_of "$run")" >>"$logfile" 2>&1 </dev/null &
     echo $! >"$data/warrend.pid"
-    wait_until "the daemon did not come up" 300 healthy
+    wait_healthy
     say "-- The daemon runs, log in $logfile"
 fi
 
@@ -93,6 +99,8 @@ ran=$(api "/v1/sandboxes/$sandbox/exec" --write-out '{"seconds": %{time_total}}'
     --data "{\"argv\": [\"python3\", \"-c\", \"$program\"]}") || fail "no answer: $ran"
 [ "$(field exit_code "$ran")" = 0 ] || fail "the first program failed: $ran"
 
+warren="sudo build/warren"
+[ "$run" = /run/warren ] || warren="$warren --socket $run/warren.sock"
 cat <<END
 
     $(field seconds "$made" | awk '{printf "%.1f ms", $1 * 1000}') to make a sandbox, $(field seconds "$ran" | awk '{printf "%.1f ms", $1 * 1000}') to run python3 in it, which said:
@@ -103,9 +111,9 @@ cat <<END
 
 Try next:
 
-    sudo build/warren run -- python3 -c 'print(6 * 7)'
-    sudo build/warren exec $sandbox -- ps aux
-    sudo build/warren shell $sandbox
+    $warren run -- python3 -c 'print(6 * 7)'
+    $warren exec $sandbox -- ps aux
+    $warren shell $sandbox
     curl -H 'Authorization: Bearer $key' $url/v1/sandboxes
     curl -H 'Authorization: Bearer $key' -d '{"shell": "uname -a"}' $url/v1/sandboxes/$sandbox/exec
 

@@ -315,8 +315,11 @@ class Daemon:
         """The keeper and its sweeper; with its supervisor too, the daemon ends as well."""
         for pid in self.pids("warren-keeper"):
             with contextlib.suppress(OSError):
-                status = pathlib.Path(f"/proc/{pid}/status").read_text()
-                if supervisor or f"PPid:\t{self.process.pid}\n" not in status:
+                status = dict(line.split(":\t", 1) for line in
+                              pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+                # A cell's first process looks the same until it becomes warren-init.
+                in_a_cell = len(status["NSpid"].split()) > 1
+                if not in_a_cell and (supervisor or int(status["PPid"]) != self.process.pid):
                     os.kill(pid, signal.SIGKILL)
 
     def stop(self):

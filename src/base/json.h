@@ -16,7 +16,10 @@ struct jout {
     bool comma;
 };
 
-#define JOUT_INIT(b_) { (b_), 0, false }
+#define JOUT_INIT(b_)  \
+    {                  \
+        (b_), 0, false \
+    }
 
 /* `key` is NULL inside an array and at the top. Keys are our own literals: not escaped. */
 void jout_open(struct jout *j, const char *key, char bracket); /* '{' or '[' */

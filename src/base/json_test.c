@@ -25,8 +25,9 @@ TEST(a_document_is_written_as_it_reads)
     jout_member(&j, "k\"", "v");
     jout_close(&j, '}');
     CHECK_OK(jout_done(&j));
-    CHECK_STR(b.data, "{\"a\":\"x\\\"\\\\\\n\\u0001\\u007f\",\"n\":null,\"list\":[-5,true],\"o\":{},"
-                      "\"u\":18446744073709551615,\"t\":1.5,\"h\":0.05,\"when\":null,\"k\\\"\":\"v\"}");
+    CHECK_STR(b.data,
+              "{\"a\":\"x\\\"\\\\\\n\\u0001\\u007f\",\"n\":null,\"list\":[-5,true],\"o\":{},"
+              "\"u\":18446744073709551615,\"t\":1.5,\"h\":0.05,\"when\":null,\"k\\\"\":\"v\"}");
 }
 
 TEST(bytes_that_are_no_text_are_mended)
@@ -41,7 +42,8 @@ TEST(bytes_that_are_no_text_are_mended)
 
 TEST(base64_has_the_usual_padding)
 {
-    static const char *const want[] = { "\"\"", "\"Zg==\"", "\"Zm8=\"", "\"Zm9v\"", "\"Zm9vYg==\"" };
+    static const char *const want[] = { "\"\"", "\"Zg==\"", "\"Zm8=\"", "\"Zm9v\"",
+                                        "\"Zm9vYg==\"" };
 
     for (size_t n = 0; n < ARRAY_LEN(want); n++) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(100);

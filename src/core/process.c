@@ -6,10 +6,8 @@
 #include "core/process_conn.h"
 #include "core/process_decode.h"
 
-#define WRITE_STALL_MS 30000 /* a process that leaves its stdin alone for this long */
+#define WRITE_STALL_MS 30000              /* a process that leaves its stdin alone for this long */
 #define WRITE_PIECE (WIRE_DATA_MAX - 256) /* the data and its fields stay within one frame */
-#define LIST_MAX 65536                    /* twice the largest pids limit of a sandbox */
-#define LIST_BYTES_MAX (32u * 1024 * 1024)
 
 struct process_stream {
     struct process_conn conn;
@@ -28,18 +26,6 @@ void process_spec_done(struct process_spec *spec)
     free(spec->user);
     free(spec->label);
     *spec = (struct process_spec){ 0 };
-}
-
-static int lost(struct err *err, int r, const char *id)
-{
-    if (r == -ETIMEDOUT)
-        return err_name(err, ETIMEDOUT, "sandbox_busy", "sandbox '%s' did not answer in time", id);
-    if (r == -ECONNRESET)
-        return err_name(err, ECONNRESET, "sandbox_not_running",
-                        "sandbox '%s' ended before it answered", id);
-    if (r == -EPROTO)
-        return err_set(err, EPROTO, "the init of sandbox '%s' sent what is not an answer", id);
-    return err_set(err, -r, "cannot talk to the init of sandbox '%s'", id);
 }
 
 /* ---- starting and attaching ---- */
@@ -61,7 +47,8 @@ static int put_env(struct buf *b, const char *name, const char *value)
 static int put_spec(struct buf *b, const struct sandbox *s, const struct process_spec *spec)
 {
     const struct pairs *env = &s->spec.env;
-    uint64_t flags = (spec->pty ? WIRE_F_PTY : 0) | (spec->stdin_open ? WIRE_F_STDIN : 0);
+    uint64_t flags = (spec->pty ? WIRE_F_PTY : 0) | (spec->stdin_open ? WIRE_F_STDIN : 0) |
+                     (spec->no_output ? WIRE_F_NO_OUTPUT : 0);
     int r = 0;
 
     for (char **a = spec->argv; *a && r >= 0; a++)
@@ -107,19 +94,19 @@ static int stream_open(struct core *core, const struct sandbox *s, enum wire_typ
         return r;
     r = process_conn_send(&st->conn, type, payload->data, payload->len, PROCESS_ANSWER_MS);
     if (r < 0)
-        return lost(err, r, s->id);
+        return process_conn_lost(err, r, s->id);
     struct process_frame f;
     r = process_conn_recv(&st->conn, PROCESS_ANSWER_MS, -1, &f);
     if (r < 0)
-        return lost(err, r, s->id);
+        return process_conn_lost(err, r, s->id);
     if (f.h.type == WIRE_ERROR)
         return process_conn_error(&f, err);
     if (f.h.type != WIRE_STARTED)
-        return lost(err, -EPROTO, s->id);
+        return process_conn_lost(err, -EPROTO, s->id);
     struct process p;
     r = process_decode(f.p, f.h.len, &p);
     if (r < 0)
-        return lost(err, r, s->id);
+        return process_conn_lost(err, r, s->id);
     if (ret_p)
         *ret_p = p;
     else
@@ -178,9 +165,8 @@ static int take_dropped(const struct process_frame *f, struct process_event *ret
         }
     if (r < 0)
         return r;
-    *ret_ev = (struct process_event){ .type = PROCESS_DROPPED,
-                                      .offset = f->h.offset,
-                                      .len = bytes };
+    *ret_ev =
+        (struct process_event){ .type = PROCESS_DROPPED, .offset = f->h.offset, .len = bytes };
     return 0;
 }
 
@@ -214,11 +200,11 @@ int process_next(struct process_stream *st, int timeout_ms, int hangup_fd,
             return err_name(err, ECONNRESET, "sandbox_not_running",
                             "sandbox '%s' ended while the command ran", st->sandbox);
         if (r < 0)
-            return lost(err, r, st->sandbox);
+            return process_conn_lost(err, r, st->sandbox);
         switch (f.h.type) {
         case WIRE_OUTPUT:
             if (f.h.stream < WIRE_STDOUT || f.h.stream > WIRE_PTY)
-                return lost(err, -EPROTO, st->sandbox);
+                return process_conn_lost(err, -EPROTO, st->sandbox);
             *ret_ev = (struct process_event){ .type = PROCESS_OUTPUT,
                                               .stream = (enum wire_stream)f.h.stream,
                                               .offset = f.h.offset,
@@ -227,15 +213,13 @@ int process_next(struct process_stream *st, int timeout_ms, int hangup_fd,
             return 1;
         case WIRE_DROPPED:
             r = take_dropped(&f, ret_ev);
-            return r < 0 ? lost(err, r, st->sandbox) : 1;
+            return r < 0 ? process_conn_lost(err, r, st->sandbox) : 1;
         case WIRE_EXITED:
             r = take_ended(st, &f, ret_ev);
-            return r < 0 ? lost(err, r, st->sandbox) : 1;
+            return r < 0 ? process_conn_lost(err, r, st->sandbox) : 1;
         case WIRE_ERROR: /* input that the process no longer takes: its end tells the story */
-        case WIRE_OK:
-            break;
-        default:
-            return lost(err, -EPROTO, st->sandbox);
+        case WIRE_OK: break;
+        default: return process_conn_lost(err, -EPROTO, st->sandbox);
         }
     }
 }
@@ -292,10 +276,10 @@ static int control(struct core *core, const struct sandbox *s, enum wire_type ty
     if (r >= 0)
         r = process_conn_recv(&c, timeout_ms, -1, &f);
     if (r < 0)
-        return lost(err, r, s->id);
+        return process_conn_lost(err, r, s->id);
     if (f.h.type == WIRE_ERROR)
         return process_conn_error(&f, err);
-    return f.h.type == WIRE_OK ? 0 : lost(err, -EPROTO, s->id);
+    return f.h.type == WIRE_OK ? 0 : process_conn_lost(err, -EPROTO, s->id);
 }
 
 int process_write(struct core *core, const struct sandbox *s, uint64_t proc, const void *p,
@@ -314,9 +298,10 @@ int process_write(struct core *core, const struct sandbox *s, uint64_t proc, con
             return err_set(err, -r, "cannot describe the input");
         r = control(core, s, WIRE_WRITE, &b, WRITE_STALL_MS, err);
         if (r == -ETIMEDOUT)
-            return err_name(err, EAGAIN, "stdin_full",
-                            "process %llu has not read its stdin for %d s; %zu of %zu bytes were taken",
-                            (unsigned long long)proc, WRITE_STALL_MS / 1000, done, n);
+            return err_name(
+                err, EAGAIN, "stdin_full",
+                "process %llu has not read its stdin for %d s; %zu of %zu bytes were taken",
+                (unsigned long long)proc, WRITE_STALL_MS / 1000, done, n);
         if (r < 0)
             return r;
         done += piece;
@@ -358,114 +343,4 @@ int process_resize(struct core *core, const struct sandbox *s, uint64_t proc, un
     static const enum wire_tag tags[] = { WIRE_T_PROC, WIRE_T_ROWS, WIRE_T_COLS };
     const uint64_t values[] = { proc, rows, cols };
     return control_numbers(core, s, WIRE_RESIZE, tags, values, ARRAY_LEN(tags), err);
-}
-
-/* ---- listing ---- */
-
-/* Calls `take` for each process until it returns non-zero. */
-static int list_each(struct core *core, const struct sandbox *s, bool all,
-                     int (*take)(struct process *p, void *arg), void *arg, struct err *err)
-{
-    _cleanup_(process_conn_done) struct process_conn c = { .fd = -1 };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(256);
-    size_t bytes = 0;
-
-    int r = process_conn_open(core_run_dir(core), s->id, &c, err);
-    if (r < 0)
-        return r;
-    r = wire_put_u64(&b, WIRE_T_FLAGS, all ? WIRE_F_ALL : 0);
-    if (r >= 0)
-        r = process_conn_send(&c, WIRE_LIST, b.data, b.len, PROCESS_ANSWER_MS);
-    while (r >= 0) {
-        struct process_frame f;
-        r = process_conn_recv(&c, PROCESS_ANSWER_MS, -1, &f);
-        if (r < 0)
-            break;
-        if (f.h.type == WIRE_OK)
-            return 0;
-        if (f.h.type == WIRE_ERROR)
-            return process_conn_error(&f, err);
-        bytes += f.h.len;
-        if (f.h.type != WIRE_PROCESS || bytes > LIST_BYTES_MAX) {
-            r = -EPROTO;
-            break;
-        }
-        struct process p;
-        r = process_decode(f.p, f.h.len, &p);
-        if (r < 0)
-            break;
-        r = take(&p, arg);
-        if (r > 0)
-            return 0;
-    }
-    return lost(err, r, s->id);
-}
-
-struct list {
-    struct process *ps;
-    size_t n, room;
-};
-
-static int list_take(struct process *p, void *arg)
-{
-    struct list *l = arg;
-    if (l->n == l->room) {
-        size_t room = l->room ? l->room * 2 : 16;
-        struct process *grown =
-            l->n < LIST_MAX ? realloc(l->ps, room * sizeof(*grown)) : NULL;
-        if (!grown) {
-            process_done(p);
-            return l->n < LIST_MAX ? -ENOMEM : -EPROTO;
-        }
-        l->ps = grown;
-        l->room = room;
-    }
-    l->ps[l->n++] = *p;
-    return 0;
-}
-
-int process_list(struct core *core, const struct sandbox *s, bool all, struct process **ret_ps,
-                 size_t *ret_n, struct err *err)
-{
-    struct list l = { 0 };
-    int r = list_each(core, s, all, list_take, &l, err);
-    if (r < 0) {
-        process_list_free(l.ps, l.n);
-        return r;
-    }
-    *ret_ps = l.ps;
-    *ret_n = l.n;
-    return 0;
-}
-
-struct wanted {
-    uint64_t proc;
-    struct process p;
-    bool found;
-};
-
-static int wanted_take(struct process *p, void *arg)
-{
-    struct wanted *w = arg;
-    if (!p->tracked || p->proc != w->proc) {
-        process_done(p);
-        return 0;
-    }
-    w->p = *p;
-    w->found = true;
-    return 1;
-}
-
-int process_get(struct core *core, const struct sandbox *s, uint64_t proc, struct process *ret_p,
-                struct err *err)
-{
-    struct wanted w = { .proc = proc };
-    int r = list_each(core, s, false, wanted_take, &w, err);
-    if (r < 0)
-        return r;
-    if (!w.found)
-        return err_name(err, ESRCH, "process_not_found", "sandbox '%s' has no process %llu", s->id,
-                        (unsigned long long)proc);
-    *ret_p = w.p;
-    return 0;
 }

@@ -18,9 +18,10 @@
 struct process_spec {
     char **argv; /* NULL-terminated, owned */
     size_t argc;
-    struct pairs env; /* added to the sandbox's */
+    struct pairs env;         /* added to the sandbox's */
     char *cwd, *user, *label; /* NULL: the sandbox's default */
     bool pty, stdin_open;
+    bool no_output; /* the stream tells only of the end; output waits in the ring */
     unsigned rows, cols;
     int64_t timeout_ms; /* 0: none */
 };
@@ -58,8 +59,8 @@ struct process_event {
     enum process_event_type type;
     enum wire_stream stream; /* OUTPUT */
     uint64_t offset;
-    const char *data; /* OUTPUT: valid until the next call */
-    size_t len;       /* OUTPUT; DROPPED: bytes lost */
+    const char *data;     /* OUTPUT: valid until the next call */
+    size_t len;           /* OUTPUT; DROPPED: bytes lost */
     struct process ended; /* ENDED: process_done it */
 };
 /* 1 and an event; -ETIMEDOUT after timeout_ms (-1: none) without one; -ECONNRESET when the
@@ -72,12 +73,14 @@ int process_feed_end(struct process_stream *st);
  * before it reads cannot lock up with its caller. Keeps p until the stream is freed. */
 void process_feed_all(struct process_stream *st, const void *p, size_t n);
 int process_stream_fd(const struct process_stream *st); /* to poll for input; borrowed */
-void process_stream_free(struct process_stream *st); /* detaches; the process goes on */
+void process_stream_free(struct process_stream *st);    /* detaches; the process goes on */
 DEFINE_FREEP(struct process_stream *, process_stream_free)
 
 /* Tell the change feed that a process was started, and, while this daemon lives, when it has
- * ended. Costs a connection to its init; a failure only means that the end is not told. */
-void process_watch(struct core *core, const struct sandbox *s, const struct process *p);
+ * ended. Takes a stream without output, or makes one if it is NULL; a failure only means that the
+ * end is not told. */
+void process_watch(struct core *core, const struct sandbox *s, const struct process *p,
+                   struct process_stream *stream);
 void process_watch_stop(void); /* before core_free */
 
 int process_list(struct core *core, const struct sandbox *s, bool all, struct process **ret_ps,

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-#define READ_FIRST 4096                     /* a short command's whole answer */
+#define READ_FIRST 4096                        /* a short command's whole answer */
 #define READ_FULL (WIRE_DATA_MAX + READ_FIRST) /* a full frame of output, and the next head */
 #define IN_MAX (WIRE_HEADER_SIZE + WIRE_PAYLOAD_MAX)
 
@@ -19,12 +19,13 @@ static const struct {
     const char *what;
     int code;
 } failures[] = {
-    { "program_not_found", ENOENT }, { "program_not_executable", EACCES },
+    { "program_not_found", ENOENT },  { "program_not_executable", EACCES },
     { "workdir_not_found", ENOENT },  { "user_not_found", ENOENT },
     { "argument_too_large", E2BIG },  { "process_not_found", ESRCH },
     { "process_ended", ESRCH },       { "stdin_closed", EPIPE },
     { "not_a_terminal", ENOTTY },     { "invalid_field", EINVAL },
-    { "capacity", EAGAIN },           { "no_space", ENOSPC },
+    { "missing_field", EINVAL },      { "sandbox_busy", EBUSY },
+    { "too_many_processes", EAGAIN }, { "out_of_memory", ENOMEM },
 };
 
 static int not_running(struct err *err, const char *id)
@@ -280,4 +281,16 @@ int process_conn_error(const struct process_frame *f, struct err *err)
     if (r < 0)
         return err_set(err, EPROTO, "the sandbox's init sent a malformed answer");
     return err_name(err, code, what, "%s", msg[0] ? msg : "the sandbox's init refused");
+}
+
+int process_conn_lost(struct err *err, int r, const char *id)
+{
+    if (r == -ETIMEDOUT)
+        return err_name(err, ETIMEDOUT, "sandbox_busy", "sandbox '%s' did not answer in time", id);
+    if (r == -ECONNRESET)
+        return err_name(err, ECONNRESET, "sandbox_not_running",
+                        "sandbox '%s' ended before it answered", id);
+    if (r == -EPROTO)
+        return err_set(err, EPROTO, "the init of sandbox '%s' sent what is not an answer", id);
+    return err_set(err, -r, "cannot talk to the init of sandbox '%s'", id);
 }

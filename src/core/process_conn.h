@@ -45,3 +45,5 @@ int process_conn_recv(struct process_conn *c, int timeout_ms, int hangup_fd,
 void process_conn_feed(struct process_conn *c, const void *p, size_t n);
 /* The failure that an ERROR frame tells of. */
 int process_conn_error(const struct process_frame *f, struct err *err);
+/* The sentence for a send or a receive that failed; r is passed through. */
+int process_conn_lost(struct err *err, int r, const char *id);

@@ -61,44 +61,19 @@ static int put_number(struct process *p, enum wire_tag tag, uint64_t v)
         p->proc = v;
         p->tracked = v != 0;
         return 0;
-    case WIRE_T_PID:
-        p->pid = (int64_t)v;
-        return v <= PID_MAX_VALUE ? 0 : -EPROTO;
-    case WIRE_T_PPID:
-        p->ppid = (int64_t)v;
-        return v <= PID_MAX_VALUE ? 0 : -EPROTO;
-    case WIRE_T_FLAGS:
-        p->pty = v & WIRE_F_PTY;
-        return 0;
-    case WIRE_T_STATE:
-        p->ended = v == WIRE_ENDED;
-        return v <= WIRE_ENDED ? 0 : -EPROTO;
-    case WIRE_T_EXIT_CODE:
-        p->exit_code = (int)v;
-        return v <= 255 ? 0 : -EPROTO;
-    case WIRE_T_EXIT_SIGNAL:
-        p->exit_signal = (int)v;
-        return v <= 64 ? 0 : -EPROTO;
-    case WIRE_T_REASON:
-        p->reason = (enum wire_reason)v;
-        return v <= WIRE_TIMEOUT ? 0 : -EPROTO;
-    case WIRE_T_STARTED_MS:
-        p->started_ms = (int64_t)v;
-        return v <= TIME_MAX_MS ? 0 : -EPROTO;
-    case WIRE_T_ENDED_MS:
-        p->ended_ms = (int64_t)v;
-        return v <= TIME_MAX_MS ? 0 : -EPROTO;
-    case WIRE_T_CPU_US:
-        p->cpu_us = v;
-        return 0;
-    case WIRE_T_RSS_BYTES:
-        p->rss_bytes = v;
-        return 0;
-    case WIRE_T_OFFSET:
-        p->output_bytes = v;
-        return 0;
-    default:
-        return 0;
+    case WIRE_T_PID: p->pid = (int64_t)v; return v <= PID_MAX_VALUE ? 0 : -EPROTO;
+    case WIRE_T_PPID: p->ppid = (int64_t)v; return v <= PID_MAX_VALUE ? 0 : -EPROTO;
+    case WIRE_T_FLAGS: p->pty = v & WIRE_F_PTY; return 0;
+    case WIRE_T_STATE: p->ended = v == WIRE_ENDED; return v <= WIRE_ENDED ? 0 : -EPROTO;
+    case WIRE_T_EXIT_CODE: p->exit_code = (int)v; return v <= 255 ? 0 : -EPROTO;
+    case WIRE_T_EXIT_SIGNAL: p->exit_signal = (int)v; return v <= 64 ? 0 : -EPROTO;
+    case WIRE_T_REASON: p->reason = (enum wire_reason)v; return v <= WIRE_TIMEOUT ? 0 : -EPROTO;
+    case WIRE_T_STARTED_MS: p->started_ms = (int64_t)v; return v <= TIME_MAX_MS ? 0 : -EPROTO;
+    case WIRE_T_ENDED_MS: p->ended_ms = (int64_t)v; return v <= TIME_MAX_MS ? 0 : -EPROTO;
+    case WIRE_T_CPU_US: p->cpu_us = v; return 0;
+    case WIRE_T_RSS_BYTES: p->rss_bytes = v; return 0;
+    case WIRE_T_OFFSET: p->output_bytes = v; return 0;
+    default: return 0;
     }
 }
 

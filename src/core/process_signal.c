@@ -10,16 +10,16 @@ static const struct {
     int signo;
     const char *name;
 } names[] = {
-    { SIGHUP, "SIGHUP" },     { SIGINT, "SIGINT" },       { SIGQUIT, "SIGQUIT" },
-    { SIGILL, "SIGILL" },     { SIGTRAP, "SIGTRAP" },     { SIGABRT, "SIGABRT" },
-    { SIGBUS, "SIGBUS" },     { SIGFPE, "SIGFPE" },       { SIGKILL, "SIGKILL" },
-    { SIGUSR1, "SIGUSR1" },   { SIGSEGV, "SIGSEGV" },     { SIGUSR2, "SIGUSR2" },
-    { SIGPIPE, "SIGPIPE" },   { SIGALRM, "SIGALRM" },     { SIGTERM, "SIGTERM" },
-    { SIGSTKFLT, "SIGSTKFLT" }, { SIGCHLD, "SIGCHLD" },   { SIGCONT, "SIGCONT" },
-    { SIGSTOP, "SIGSTOP" },   { SIGTSTP, "SIGTSTP" },     { SIGTTIN, "SIGTTIN" },
-    { SIGTTOU, "SIGTTOU" },   { SIGURG, "SIGURG" },       { SIGXCPU, "SIGXCPU" },
-    { SIGXFSZ, "SIGXFSZ" },   { SIGVTALRM, "SIGVTALRM" }, { SIGPROF, "SIGPROF" },
-    { SIGWINCH, "SIGWINCH" }, { SIGIO, "SIGIO" },         { SIGPWR, "SIGPWR" },
+    { SIGHUP, "SIGHUP" },       { SIGINT, "SIGINT" },       { SIGQUIT, "SIGQUIT" },
+    { SIGILL, "SIGILL" },       { SIGTRAP, "SIGTRAP" },     { SIGABRT, "SIGABRT" },
+    { SIGBUS, "SIGBUS" },       { SIGFPE, "SIGFPE" },       { SIGKILL, "SIGKILL" },
+    { SIGUSR1, "SIGUSR1" },     { SIGSEGV, "SIGSEGV" },     { SIGUSR2, "SIGUSR2" },
+    { SIGPIPE, "SIGPIPE" },     { SIGALRM, "SIGALRM" },     { SIGTERM, "SIGTERM" },
+    { SIGSTKFLT, "SIGSTKFLT" }, { SIGCHLD, "SIGCHLD" },     { SIGCONT, "SIGCONT" },
+    { SIGSTOP, "SIGSTOP" },     { SIGTSTP, "SIGTSTP" },     { SIGTTIN, "SIGTTIN" },
+    { SIGTTOU, "SIGTTOU" },     { SIGURG, "SIGURG" },       { SIGXCPU, "SIGXCPU" },
+    { SIGXFSZ, "SIGXFSZ" },     { SIGVTALRM, "SIGVTALRM" }, { SIGPROF, "SIGPROF" },
+    { SIGWINCH, "SIGWINCH" },   { SIGIO, "SIGIO" },         { SIGPWR, "SIGPWR" },
     { SIGSYS, "SIGSYS" },
 };
 
@@ -53,14 +53,10 @@ const char *process_signal_name(int signo)
 const char *process_reason_name(enum wire_reason reason)
 {
     switch (reason) {
-    case WIRE_EXIT:
-        return "exit";
-    case WIRE_SIGNALLED:
-        return "signal";
-    case WIRE_OOM:
-        return "oom";
-    case WIRE_TIMEOUT:
-        return "timeout";
+    case WIRE_EXIT: return "exit";
+    case WIRE_SIGNALLED: return "signal";
+    case WIRE_OOM: return "oom";
+    case WIRE_TIMEOUT: return "timeout";
     }
     return "exit";
 }

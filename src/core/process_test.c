@@ -90,8 +90,10 @@ static void send_process(int fd, enum wire_type type, bool ended)
 static void send_output(int fd, enum wire_stream stream, uint64_t offset, const void *p, size_t n)
 {
     unsigned char head[WIRE_HEADER_SIZE];
-    wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n, .type = WIRE_OUTPUT,
-                                                 .stream = (uint8_t)stream, .offset = offset });
+    wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n,
+                                                 .type = WIRE_OUTPUT,
+                                                 .stream = (uint8_t)stream,
+                                                 .offset = offset });
     (void)fd_write_full(fd, head, sizeof(head));
     (void)fd_write_full(fd, p, n);
 }
@@ -385,7 +387,8 @@ TEST(signals_have_names)
         int signo;
     } good[] = { { "SIGTERM", SIGTERM }, { "TERM", SIGTERM }, { "sigint", SIGINT },
                  { "9", SIGKILL },       { "64", 64 },        { "WINCH", SIGWINCH } };
-    static const char *const bad[] = { "", "0", "65", "-1", "9x", "SIG", "SIGTERMX", "15 ", "99999999999" };
+    static const char *const bad[] = { "",    "0",        "65",  "-1",         "9x",
+                                       "SIG", "SIGTERMX", "15 ", "99999999999" };
     int signo;
 
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {

@@ -145,17 +145,20 @@ static int add(struct watch *w)
     return r;
 }
 
-void process_watch(struct core *core, const struct sandbox *s, const struct process *p)
+void process_watch(struct core *core, const struct sandbox *s, const struct process *p,
+                   struct process_stream *stream)
 {
     struct watch *w = calloc(1, sizeof(*w));
-    struct err err = ERR_INIT;
-    if (!w)
+    if (!w) {
+        process_stream_free(stream);
         return;
+    }
     w->core = core;
+    w->stream = stream;
     memcpy(w->owner, s->owner, sizeof(w->owner));
     memcpy(w->sandbox, s->id, sizeof(w->sandbox));
     emit(w, "process.started", p);
-    int r = process_attach(core, s, p->proc, 0, true, &w->stream, NULL, &err);
+    int r = stream ? 0 : process_attach(core, s, p->proc, 0, true, &w->stream, NULL, NULL);
     /* What came together with the answer is in our buffer already, not in the socket. */
     if (r >= 0 && watch_step(w)) {
         watch_free(w);

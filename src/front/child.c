@@ -5,17 +5,23 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 
+#define LOG_MODULE "warrend"
 #define READY_MS 60000 /* the first start makes a filesystem of its own */
 #define KEEPER_NAME "warren-keeper"
 #define EXEC_FAILED 127
+#define RESTART_PAUSE_MS 50
 
 static int keeper_path(char path[PATH_MAX], struct err *err)
 {
@@ -35,7 +41,8 @@ static int keeper_path(char path[PATH_MAX], struct err *err)
     if (n < 0 || n >= PATH_MAX)
         return err_set(err, ENAMETOOLONG, "the path of " KEEPER_NAME " is too long");
     if (access(path, X_OK) < 0)
-        return err_set(err, errno, "there is no program '%s'; WARREN_LIBEXEC says where it is", path);
+        return err_set(err, errno, "there is no program '%s'; WARREN_LIBEXEC says where it is",
+                       path);
     return 0;
 }
 
@@ -47,10 +54,60 @@ static void exec_keeper(const char *path, char *const *argv, int parent_fd, int 
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGHUP, SIG_DFL);
-    (void)setsid(); /* a Ctrl-C meant for us must not take it away under a running request */
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGINT, SIG_DFL);
     if (fcntl(parent_fd, F_SETFD, 0) == 0 && fcntl(ready_fd, F_SETFD, 0) == 0)
         (void)execv(path, argv);
     _exit(EXEC_FAILED);
+}
+
+static pid_t spawn_keeper(const char *path, char *const *argv, int parent_fd, int ready_fd)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        exec_keeper(path, argv, parent_fd, ready_fd);
+    return pid;
+}
+
+/* The launcher: keeps root for the one thing warrend cannot do without it, starting the keeper
+ * again. Cells of a keeper that died become its children and are reaped here. */
+static _Noreturn void launch(const char *path, char *const *argv, int alive_fd, int ready_fd)
+{
+    sigset_t set;
+    (void)prctl(PR_SET_NAME, "warren-launcher");
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_SETMASK, &set, NULL);
+    (void)signal(SIGTERM, SIG_IGN); /* it ends when warrend does */
+    (void)signal(SIGINT, SIG_IGN);
+    (void)setsid();
+    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    pid_t pid = spawn_keeper(path, argv, alive_fd, ready_fd);
+    for (bool first = true;;) {
+        struct pollfd p[2] = { { signals, POLLIN, 0 }, { alive_fd, POLLIN, 0 } };
+        (void)poll(p, 2, -1);
+        if (p[1].revents || pid < 0)
+            break;
+        struct signalfd_siginfo si;
+        (void)!read(signals, &si, sizeof(si));
+        int status;
+        for (pid_t dead; (dead = waitpid(-1, &status, WNOHANG)) > 0;) {
+            if (dead != pid)
+                continue;
+            if (first && WIFEXITED(status))
+                _exit(1); /* it said why in the log; trying again would not help */
+            log_warn("warren-keeper died and is started again");
+            (void)poll(NULL, 0, RESTART_PAUSE_MS);
+            first = false;
+            pid = spawn_keeper(path, argv, alive_fd, ready_fd);
+        }
+    }
+    /* The keeper sees the same end of file; waiting for it means that whoever waits for us knows
+     * that both are gone. */
+    if (pid > 0)
+        (void)waitpid(pid, NULL, 0);
+    _exit(0);
 }
 
 static int wait_ready(int fd, struct err *err)
@@ -80,26 +137,27 @@ int child_start(const struct child_config *config, struct child *ret_child, stru
         return err_set(err, errno, "cannot make a pipe");
     _cleanup_fd_ int tell_read = tell[0];
     _cleanup_fd_ int tell_write = tell[1];
-    if (snprintf(uid, sizeof(uid), "%u", (unsigned)config->client_uid) < 0 ||
-        snprintf(parent, sizeof(parent), "%d", alive_read) < 0 ||
-        snprintf(ready, sizeof(ready), "%d", tell_write) < 0)
-        return err_set(err, EINVAL, "cannot write a number");
-    const char *argv[] = { KEEPER_NAME,  "--data",       config->data, "--run",       config->run,
-                           "--cgroup",   config->cgroup, "--client-uid", uid,         "--parent-fd",
-                           parent,       "--ready-fd",   ready,        NULL };
-    if (setenv("WARREN_LOG_LEVEL", config->log_level, 1) < 0)
-        return err_set(err, errno, "cannot set a variable");
 
     pid_t pid = fork();
     if (pid < 0)
         return err_set(err, errno, "cannot fork");
-    if (pid == 0)
-        exec_keeper(path, (char *const *)(uintptr_t)argv, alive_read, tell_write);
+    if (pid == 0) {
+        int fds[] = { alive_read, tell_write };
+        if (fd_keep_only(fds, ARRAY_LEN(fds)) < 0)
+            _exit(1);
+        (void)snprintf(uid, sizeof(uid), "%u", (unsigned)config->client_uid);
+        (void)snprintf(parent, sizeof(parent), "%d", fds[0]);
+        (void)snprintf(ready, sizeof(ready), "%d", fds[1]);
+        const char *argv[] = { KEEPER_NAME,    "--data",          config->data,   "--run",
+                               config->run,    "--cgroup",        config->cgroup, "--client-uid",
+                               uid,            "--parent-fd",     parent,         "--ready-fd",
+                               ready,          "--log-level",     config->log_level, NULL };
+        launch(path, (char *const *)(uintptr_t)argv, fds[0], fds[1]);
+    }
     (void)close(take_fd(tell_write)); /* so that its death ends the wait */
     r = wait_ready(tell_read, err);
     if (r < 0) {
         (void)close(take_fd(alive_write));
-        (void)kill(pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);
         return r;
     }

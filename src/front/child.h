@@ -1,8 +1,9 @@
-/* child - warren-keeper, started and watched by warrend.
+/* child - the launcher: a process of a few lines that stays root, starts warren-keeper and starts
+ * it again whenever it dies.
  *
- * It holds the read end of a pipe whose write end is ours: when this process is gone, however
- * it went, the keeper sees the end of that pipe and goes too. It tells on a second pipe that it
- * is ready. */
+ * Both hold the read end of a pipe whose write end is ours: when this process is gone, however
+ * it went, they see the end of that pipe and go too. The keeper tells on a second pipe that it is
+ * ready. A Ctrl-C meant for us reaches neither. */
 #pragma once
 #include <sys/types.h>
 
@@ -15,10 +16,10 @@ struct child_config {
 
 struct child {
     pid_t pid;
-    int alive_fd; /* closing it ends the keeper */
+    int alive_fd; /* closing it ends the launcher and the keeper */
 };
 
-/* Starts it and waits until it is ready. */
+/* Starts both and waits until the keeper is ready. */
 int child_start(const struct child_config *config, struct child *ret_child, struct err *err);
-/* Ends it, waiting up to timeout_ms. */
+/* Ends both, waiting up to timeout_ms. */
 void child_stop(struct child *child, int timeout_ms);

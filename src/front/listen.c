@@ -46,9 +46,10 @@ static int describe(int fd, char where[LISTEN_TEXT_MAX], struct err *err)
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return err_set(err, EINVAL, "cannot tell where we listen");
     bool v6 = sa.ss_family == AF_INET6;
-    int len = snprintf(where, LISTEN_TEXT_MAX, "%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "",
-                       port);
-    return len > 0 && len < LISTEN_TEXT_MAX ? 0 : err_set(err, EINVAL, "cannot tell where we listen");
+    int len =
+        snprintf(where, LISTEN_TEXT_MAX, "%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
+    return len > 0 && len < LISTEN_TEXT_MAX ? 0
+                                            : err_set(err, EINVAL, "cannot tell where we listen");
 }
 
 int listen_tcp(const char *address, char where[LISTEN_TEXT_MAX], struct err *err)

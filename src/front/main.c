@@ -69,7 +69,8 @@ static int name_cgroup(struct world *w, struct err *err)
             hash = (hash ^ (unsigned char)*p) * 16777619u;
         n = snprintf(w->cgroup, sizeof(w->cgroup), "warren-%08x", hash);
     }
-    return n > 0 && (size_t)n < sizeof(w->cgroup) ? 0 : err_set(err, EINVAL, "--cgroup is too long");
+    return n > 0 && (size_t)n < sizeof(w->cgroup) ? 0
+                                                  : err_set(err, EINVAL, "--cgroup is too long");
 }
 
 static int take_first_key(struct world *w, struct err *err)
@@ -144,7 +145,7 @@ static int start(struct world *w, struct err *err)
     return server_new(&http, &w->server, err);
 }
 
-/* Until somebody ends us, or the keeper ended: 0 or -ECHILD. */
+/* Until somebody ends us, or the launcher ended: 0 or -ECHILD. */
 static int serve(struct world *w, const sigset_t *signals)
 {
     for (;;) {
@@ -156,10 +157,7 @@ static int serve(struct world *w, const sigset_t *signals)
         int status;
         if (signo == SIGCHLD && waitpid(w->keeper.pid, &status, WNOHANG) == w->keeper.pid) {
             w->keeper.pid = 0;
-            if (WIFSIGNALED(status))
-                log_error("warren-keeper was killed; stopping signal=%d", WTERMSIG(status));
-            else
-                log_error("warren-keeper ended; stopping status=%d", WEXITSTATUS(status));
+            log_error("the keeper's launcher ended, so nobody could start the keeper again; stopping");
             return -ECHILD;
         }
     }
@@ -187,7 +185,7 @@ static int run(struct world *w, struct err *err)
     (void)printf("warrend ready on http://%s (admin socket %s)\n", w->where, w->admin_path);
     (void)fflush(stdout);
     r = serve(w, &signals);
-    return r < 0 ? err_set(err, -r, "warren-keeper ended") : 0;
+    return r < 0 ? err_set(err, -r, "the keeper's launcher ended") : 0;
 }
 
 int main(int argc, char **argv)

@@ -172,38 +172,41 @@ void options_done(struct options *o)
 
 void options_help(void)
 {
-    (void)fputs("warrend - the daemon of Warren: isolated Linux computers over HTTP\n\n"
-                "USAGE\n"
-                "  sudo warrend [OPTION]...\n\n"
-                "  Runs in the foreground and logs to stderr; says on stdout when it is ready. Needs\n"
-                "  root to start; then only warren-keeper keeps it, and warrend becomes an ordinary\n"
-                "  user. Stop it with SIGTERM or Ctrl-C: sandboxes go on, and the next start finds\n"
-                "  them. Any number of daemons may run side by side, each with its own --data,\n"
-                "  --run and --listen.\n\n"
-                "OPTIONS\n",
-                stdout);
+    (void)fputs(
+        "warrend - the daemon of Warren: isolated Linux computers over HTTP\n\n"
+        "USAGE\n"
+        "  sudo warrend [OPTION]...\n\n"
+        "  Runs in the foreground and logs to stderr; says on stdout when it is ready. Needs\n"
+        "  root to start; then only warren-keeper keeps it, and warrend becomes an ordinary\n"
+        "  user. Stop it with SIGTERM or Ctrl-C: sandboxes go on, and the next start finds\n"
+        "  them. Any number of daemons may run side by side, each with its own --data,\n"
+        "  --run and --listen.\n\n"
+        "OPTIONS\n",
+        stdout);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char head[64];
         int n = snprintf(head, sizeof(head), "--%s %s", rows[i].name, rows[i].value);
         (void)printf("  %-*s%s\n", HELP_COLUMN, n > 0 ? head : "", rows[i].help);
         (void)printf("  %-*s%s%s%s\n", HELP_COLUMN, "", rows[i].variable,
-                     rows[i].fallback ? ", default " : "", rows[i].fallback ? rows[i].fallback : "");
+                     rows[i].fallback ? ", default " : "",
+                     rows[i].fallback ? rows[i].fallback : "");
     }
     (void)printf("  %-*sPrint the version.\n  %-*sThis text.\n", HELP_COLUMN, "--version, -V",
                  HELP_COLUMN, "--help, -h");
-    (void)fputs("\nENVIRONMENT\n"
-                "  WARREN_API_KEY        A key that works from the start: any text of 20 or more\n"
-                "                        characters. Without it, make one over the admin socket.\n"
-                "  WARREN_LIBEXEC        Where warren-keeper and warren-init are, if not beside warrend.\n\n"
-                "FILES\n"
-                "  /etc/warren/warren.conf       settings\n"
-                "  DATA/state/warren.db          what exists\n"
-                "  RUN/warren.sock               the admin socket: root needs no key there\n\n"
-                "EXAMPLES\n"
-                "  sudo warrend\n"
-                "  sudo WARREN_API_KEY=a-key-of-twenty-characters warrend --listen 0.0.0.0:7070\n"
-                "  sudo warrend --listen 127.0.0.1:0 --data /tmp/a/data --run /tmp/a/run\n\n"
-                "  curl -s http://127.0.0.1:7070/v1/health\n"
-                "  sudo curl -s --unix-socket /run/warren/warren.sock http://x/v1/sandboxes\n",
-                stdout);
+    (void)fputs(
+        "\nENVIRONMENT\n"
+        "  WARREN_API_KEY        A key that works from the start: any text of 20 or more\n"
+        "                        characters. Without it, make one over the admin socket.\n"
+        "  WARREN_LIBEXEC        Where warren-keeper and warren-init are, if not beside warrend.\n\n"
+        "FILES\n"
+        "  /etc/warren/warren.conf       settings\n"
+        "  DATA/state/warren.db          what exists\n"
+        "  RUN/warren.sock               the admin socket: root needs no key there\n\n"
+        "EXAMPLES\n"
+        "  sudo warrend\n"
+        "  sudo WARREN_API_KEY=a-key-of-twenty-characters warrend --listen 0.0.0.0:7070\n"
+        "  sudo warrend --listen 127.0.0.1:0 --data /tmp/a/data --run /tmp/a/run\n\n"
+        "  curl -s http://127.0.0.1:7070/v1/health\n"
+        "  sudo curl -s --unix-socket /run/warren/warren.sock http://x/v1/sandboxes\n",
+        stdout);
 }

@@ -95,7 +95,8 @@ static int adopt_files(int dirfd, uid_t former, const struct setup_user *user, s
     int r = 0;
     for (struct dirent *e; r >= 0 && (e = readdir(dir));) {
         struct stat st;
-        _cleanup_fd_ int fd = openat(dirfd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+        _cleanup_fd_ int fd =
+            openat(dirfd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
             st.st_uid != former)
             continue;
@@ -128,16 +129,16 @@ int setup_state(const char *data, const struct setup_user *user, struct err *err
 int setup_lock(const char *run, struct err *err)
 {
     _cleanup_fd_ int dirfd = open(run, O_DIRECTORY | O_CLOEXEC);
-    _cleanup_fd_ int fd =
-        dirfd < 0 ? -1
-                  : openat(dirfd, "warrend.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, LOCK_MODE);
+    _cleanup_fd_ int fd = dirfd < 0 ? -1
+                                    : openat(dirfd, "warrend.lock",
+                                             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, LOCK_MODE);
     if (fd < 0)
         return err_set(err, errno, "cannot open '%s/warrend.lock': %s", run, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno == EWOULDBLOCK)
-            return err_set(err, EBUSY,
-                           "another warrend uses '%s'; give this one its own --run, --data and --listen",
-                           run);
+            return err_set(
+                err, EBUSY,
+                "another warrend uses '%s'; give this one its own --run, --data and --listen", run);
         return err_set(err, errno, "cannot lock '%s/warrend.lock'", run);
     }
     return take_fd(fd);

@@ -50,7 +50,8 @@ void conn_answer(struct conn *c, struct keeper_reply *reply); /* sends, closes, 
 void conn_result(struct conn *c, int r, const struct err *err);
 void conn_send_more(struct conn *c, struct keeper_reply *reply); /* one of several */
 void conn_keep(struct conn *c, struct conn **where);             /* answer later through *where */
-int server_run(struct keeper *k, int listen_fd, struct err *err);
+/* Until parent_fd (-1: none) is closed at its other end. */
+int server_run(struct keeper *k, int listen_fd, int parent_fd, struct err *err);
 void server_notify_exit(struct keeper *k, const char *id);
 
 /* ---- cells.c ---- */

@@ -1,7 +1,7 @@
 /* warren-keeper - the privileged half: makes cells, and nothing else.
  *
- * Two processes: a supervisor of a few lines that holds the socket and the mount namespace, and
- * the keeper proper, started again whenever it dies. Both end when warrend ends; cells do not. */
+ * warrend starts it, and starts it again whenever it dies; it ends when warrend does. Cells go on
+ * through all of that: what is needed to find them again is in the run directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -10,16 +10,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -33,7 +29,6 @@
 #define LOG_MODULE "keeper"
 #define UID_REGISTRY "/run/warren-ids"
 #define LOCK_WAIT_MS 15000 /* a former keeper ends as soon as it sees that its warrend has */
-#define RESTART_PAUSE_MS 100
 #define NOFILE_WANTED 262144
 
 struct config {
@@ -144,13 +139,6 @@ static int make_socket(const struct config *c, struct err *err)
     return fd;
 }
 
-/* What outlives a keeper that dies: made once, by the supervisor. */
-struct world {
-    struct storage *storage;
-    struct ns_host *ns; /* NULL for a teardown */
-    int listen_fd;
-};
-
 static int make_ns_host(const struct config *c, struct ns_host **ret_ns, struct err *err)
 {
     char furniture[PATH_MAX + 16];
@@ -160,11 +148,10 @@ static int make_ns_host(const struct config *c, struct ns_host **ret_ns, struct 
     return ns_host_new(c->init_path, furniture, ret_ns, err);
 }
 
-static int open_keeper(const struct config *c, const struct world *w, struct keeper *k,
+static int open_keeper(const struct config *c, struct storage *storage, struct keeper *k,
                        struct err *err)
 {
-    *k = (struct keeper){ .storage = w->storage,
-                          .ns = w->ns,
+    *k = (struct keeper){ .storage = storage,
                           .sweeper = SWEEPER_INIT,
                           .client_uid = c->client_uid };
     int r = loop_new(&k->loop);
@@ -183,88 +170,37 @@ static int open_keeper(const struct config *c, const struct world *w, struct kee
         r = uidrange_open(UID_REGISTRY, c->run_path, &k->uids, err);
     if (r == 0)
         r = cells_adopt(k, err);
-    storage_drop_unfinished(w->storage);
-    if (r == 0 && !c->teardown)
-        r = sweeper_start(&k->sweeper, w->storage, err);
+    storage_drop_unfinished(storage);
     return r;
 }
 
-static void on_orphaned(struct watch *w, uint32_t events)
+static int teardown(struct keeper *k, struct err *err)
 {
-    _exit(0);
-}
-
-/* `lifeline` is readable once the supervisor is gone. A parent-death signal would not do: mounting
- * an overlay changes our filesystem ids, and with them the kernel forgets it. */
-static _Noreturn void work(const struct config *c, const struct world *w, int lifeline, bool first)
-{
-    struct keeper k;
-    struct err err = ERR_INIT;
-    struct watch orphaned = { .fd = -1, .fn = on_orphaned };
-    (void)signal(SIGPIPE, SIG_IGN);
-    int r = open_keeper(c, w, &k, &err);
-    if (r == 0) {
-        r = loop_add(k.loop, &orphaned, lifeline, EPOLLIN);
-        if (r < 0)
-            (void)err_set(&err, -r, "cannot watch the supervisor");
-    }
-    if (r == 0 && first && c->ready_fd >= 0)
-        (void)fd_write_full(c->ready_fd, "R", 1);
-    if (r == 0)
-        r = server_run(&k, w->listen_fd, &err);
-    log_error("%s err=%s", err.msg, strerror(-r));
-    _exit(1);
-}
-
-/* Start the keeper again whenever it dies; end when warrend does. */
-static int supervise(const struct config *c, const struct world *w, int signals)
-{
-    int lifeline[2];
-    if (pipe2(lifeline, O_CLOEXEC) < 0)
-        return 1;
-    for (bool first = true;; first = false) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            sigset_t none;
-            (void)close(lifeline[1]);
-            (void)sigemptyset(&none);
-            (void)sigprocmask(SIG_SETMASK, &none, NULL);
-            work(c, w, lifeline[0], first);
-        }
-        bool gone = pid < 0;
-        while (!gone) {
-            struct pollfd p[2] = { { signals, POLLIN, 0 }, { c->parent_fd, POLLIN, 0 } };
-            (void)poll(p, 2, -1);
-            struct signalfd_siginfo si;
-            if (p[0].revents && read(signals, &si, sizeof(si)) == sizeof(si) &&
-                si.ssi_signo != SIGCHLD)
-                return 0;
-            if (p[1].revents)
-                return 0;
-            int status;
-            for (pid_t dead; (dead = waitpid(-1, &status, WNOHANG)) > 0;)
-                gone |= dead == pid; /* others: cells of a keeper that died before them */
-            if (gone && first && WIFEXITED(status))
-                return 1; /* it said why; trying again would not help */
-        }
-        log_warn("the keeper died and is started again");
-        (void)poll(NULL, 0, RESTART_PAUSE_MS);
-    }
-}
-
-static int teardown(const struct config *c, const struct world *w, struct err *err)
-{
-    struct keeper k;
-    int r = open_keeper(c, w, &k, err);
-    if (r < 0)
-        return r;
-    r = cells_kill_all(&k);
+    int r = cells_kill_all(k);
     if (r < 0)
         return err_set(err, -r, "some sandboxes did not end");
-    storage_empty_trash(w->storage);
-    (void)cgroup_host_remove(k.cgroups);
-    uidrange_release_all(k.uids);
+    storage_empty_trash(k->storage);
+    (void)cgroup_host_remove(k->cgroups);
+    uidrange_release_all(k->uids);
     return 0;
+}
+
+static int serve(const struct config *c, struct keeper *k, struct err *err)
+{
+    int r = make_ns_host(c, &k->ns, err);
+    if (r < 0)
+        return r;
+    r = sweeper_start(&k->sweeper, k->storage, err);
+    if (r < 0)
+        return r;
+    int listen_fd = make_socket(c, err);
+    if (listen_fd < 0)
+        return listen_fd;
+    if (c->ready_fd >= 0) {
+        (void)fd_write_full(c->ready_fd, "R", 1);
+        (void)close(c->ready_fd);
+    }
+    return server_run(k, listen_fd, c->parent_fd, err);
 }
 
 static int run(struct config *c, struct err *err)
@@ -277,35 +213,22 @@ static int run(struct config *c, struct err *err)
         return lock;
     struct rlimit files = { NOFILE_WANTED, NOFILE_WANTED };
     (void)setrlimit(RLIMIT_NOFILE, &files);
+    (void)signal(SIGPIPE, SIG_IGN);
     /* Mounts made here are seen here only, and vanish with us and the cells that use them. */
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_set(err, errno, "cannot make a mount namespace (are you root?)");
-    struct world w = { NULL, NULL, -1 };
-    r = storage_open(c->data_path, &w.storage, err);
+    struct storage *storage = NULL;
+    struct keeper k;
+    r = storage_open(c->data_path, &storage, err);
     if (r < 0)
         return r;
-    const char *const keep[] = { "/proc",      "/sys",      "/dev",     "/run",
-                                 "/usr",       c->data_path, c->run_path, storage_path(w.storage) };
+    const char *const keep[] = { "/proc", "/sys",       "/dev",      "/run",
+                                 "/usr",  c->data_path, c->run_path, storage_path(storage) };
     mount_trim(keep, ARRAY_LEN(keep));
-    if (c->teardown)
-        return teardown(c, &w, err);
-    r = make_ns_host(c, &w.ns, err);
+    r = open_keeper(c, storage, &k, err);
     if (r < 0)
         return r;
-    w.listen_fd = make_socket(c, err);
-    if (w.listen_fd < 0)
-        return w.listen_fd;
-    sigset_t set;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGCHLD);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    int signals = signalfd(-1, &set, SFD_CLOEXEC);
-    if (signals < 0)
-        return err_set(err, errno, "cannot watch for signals");
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return supervise(c, &w, signals);
+    return c->teardown ? teardown(&k, err) : serve(c, &k, err);
 }
 
 int main(int argc, char **argv)

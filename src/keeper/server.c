@@ -204,7 +204,7 @@ static void on_request(struct watch *w, uint32_t events)
 
 struct server {
     struct keeper *k;
-    struct watch watch;
+    struct watch watch, parent;
     int fd;
 };
 
@@ -244,10 +244,18 @@ static void tick(void *arg)
     cells_tick(arg);
 }
 
-int server_run(struct keeper *k, int listen_fd, struct err *err)
+static void on_parent_gone(struct watch *w, uint32_t events)
 {
-    struct server s = { k, { -1, on_accept }, listen_fd };
+    struct server *s = container_of(w, struct server, parent);
+    loop_stop(s->k->loop);
+}
+
+int server_run(struct keeper *k, int listen_fd, int parent_fd, struct err *err)
+{
+    struct server s = { k, { -1, on_accept }, { -1, on_parent_gone }, listen_fd };
     int r = loop_add(k->loop, &s.watch, listen_fd, EPOLLIN);
+    if (r == 0 && parent_fd >= 0)
+        r = loop_add(k->loop, &s.parent, parent_fd, EPOLLIN | EPOLLHUP);
     if (r == 0)
         r = loop_run(k->loop, TICK_MS, tick, k);
     return r < 0 ? err_set(err, -r, "the event loop failed") : 0;

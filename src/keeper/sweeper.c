@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -55,6 +56,7 @@ int sweeper_start(struct sweeper *s, struct storage *storage, struct err *err)
         (void)close(sv[0]);
         return r;
     }
+    s->storage = storage;
     s->pid = pid;
     s->fd = sv[0];
     return 0;
@@ -62,10 +64,15 @@ int sweeper_start(struct sweeper *s, struct storage *storage, struct err *err)
 
 void sweeper_sweep(struct sweeper *s, int root_fd)
 {
-    char byte = 's';
-    if (s->fd >= 0)
-        (void)fd_try_send_msg(s->fd, &byte, 1, &root_fd, root_fd >= 0 ? 1 : 0);
-    /* A full queue or a dead sweeper: the reference is dropped here, and the trash waits. */
+    const char byte = 's';
+    int r = fd_try_send_msg(s->fd, &byte, 1, &root_fd, root_fd >= 0 ? 1 : 0);
+    if (r == -EPIPE || r == -ECONNRESET) {
+        (void)waitpid(s->pid, NULL, WNOHANG);
+        (void)close(take_fd(s->fd));
+        if (sweeper_start(s, s->storage, NULL) == 0)
+            (void)fd_try_send_msg(s->fd, &byte, 1, &root_fd, root_fd >= 0 ? 1 : 0);
+    }
+    /* Taken over there, or dropped here where that queue was full; the trash waits either way. */
     if (root_fd >= 0)
         (void)close(root_fd);
 }

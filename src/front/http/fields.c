@@ -38,8 +38,9 @@ int fields_parse(const char *p, size_t n, json_t **ret_object, struct err *err)
         return err_name(err, E2BIG, "invalid_json", "the body has over %d values", VALUES_MAX);
     json_t *v = json_loadb(p, n, JSON_REJECT_DUPLICATES, &at);
     if (!v)
-        return err_name(err, EINVAL, "invalid_json", "the body is not JSON: %s (line %d, column %d)",
-                        at.text, at.line, at.column);
+        return err_name(err, EINVAL, "invalid_json",
+                        "the body is not JSON: %s (line %d, column %d)", at.text, at.line,
+                        at.column);
     if (!json_is_object(v)) {
         json_decref(v);
         return err_name(err, EINVAL, "invalid_json", "the body must be a JSON object");

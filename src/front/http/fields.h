@@ -19,14 +19,16 @@ struct field {
     const char *name;
     int (*decode)(const json_t *v, const struct field *f, void *at, struct err *err);
     size_t offset;
-    double min, max;           /* numbers: the range; texts: bytes at most */
+    double min, max;            /* numbers: the range; texts: bytes at most */
     const char *const *choices; /* as_choice: the names of 0, 1, ...; NULL-terminated */
-    bool null_ok;              /* null counts as given, and leaves the value alone */
+    bool null_ok;               /* null counts as given, and leaves the value alone */
 };
 
 /* FIELD(struct x, member, "name", decoder, .min = 1, .max = 9) */
-#define FIELD(type_, member_, name_, decode_, ...) \
-    { .name = (name_), .decode = (decode_), .offset = offsetof(type_, member_), __VA_ARGS__ }
+#define FIELD(type_, member_, name_, decode_, ...)                                            \
+    {                                                                                         \
+        .name = (name_), .decode = (decode_), .offset = offsetof(type_, member_), __VA_ARGS__ \
+    }
 
 /* Parse a body. Empty is {}; anything but one object is invalid_json. The caller decrefs. */
 int fields_parse(const char *p, size_t n, json_t **ret_object, struct err *err);
@@ -36,15 +38,16 @@ int fields_decode(const json_t *object, const struct field *fields, size_t n, vo
                   uint32_t *ret_seen, struct err *err);
 
 /* Decoders (as_x), and what `at` must be. */
-int as_text(const json_t *v, const struct field *f, void *at, struct err *err);    /* char * */
-int as_bool(const json_t *v, const struct field *f, void *at, struct err *err);    /* bool */
-int as_u32(const json_t *v, const struct field *f, void *at, struct err *err);     /* uint32_t */
-int as_u64(const json_t *v, const struct field *f, void *at, struct err *err);     /* uint64_t */
-int as_mib(const json_t *v, const struct field *f, void *at, struct err *err);     /* uint64_t bytes */
-int as_thousandths(const json_t *v, const struct field *f, void *at, struct err *err); /* uint32_t */
+int as_text(const json_t *v, const struct field *f, void *at, struct err *err); /* char * */
+int as_bool(const json_t *v, const struct field *f, void *at, struct err *err); /* bool */
+int as_u32(const json_t *v, const struct field *f, void *at, struct err *err);  /* uint32_t */
+int as_u64(const json_t *v, const struct field *f, void *at, struct err *err);  /* uint64_t */
+int as_mib(const json_t *v, const struct field *f, void *at, struct err *err);  /* uint64_t bytes */
+int as_thousandths(const json_t *v, const struct field *f, void *at,
+                   struct err *err);                                               /* uint32_t */
 int as_seconds(const json_t *v, const struct field *f, void *at, struct err *err); /* int64_t ms */
 int as_choice(const json_t *v, const struct field *f, void *at, struct err *err);  /* an enum */
 int as_texts(const json_t *v, const struct field *f, void *at, struct err *err);   /* char ** */
-int as_pairs(const json_t *v, const struct field *f, void *at, struct err *err);   /* struct pairs */
+int as_pairs(const json_t *v, const struct field *f, void *at, struct err *err); /* struct pairs */
 /* As as_pairs, for names that go into an environment: not empty, no '='. */
 int as_env(const json_t *v, const struct field *f, void *at, struct err *err);

@@ -6,10 +6,10 @@ static const struct {
     int64_t us;
     const char *le; /* in seconds */
 } bounds[METRICS_BUCKETS] = {
-    { 500, "0.0005" },     { 1000, "0.001" },   { 2000, "0.002" },   { 5000, "0.005" },
-    { 10000, "0.01" },     { 20000, "0.02" },   { 50000, "0.05" },   { 100000, "0.1" },
-    { 250000, "0.25" },    { 500000, "0.5" },   { 1000000, "1" },    { 5000000, "5" },
-    { 30000000, "30" },    { 300000000, "300" },
+    { 500, "0.0005" },  { 1000, "0.001" },    { 2000, "0.002" }, { 5000, "0.005" },
+    { 10000, "0.01" },  { 20000, "0.02" },    { 50000, "0.05" }, { 100000, "0.1" },
+    { 250000, "0.25" }, { 500000, "0.5" },    { 1000000, "1" },  { 5000000, "5" },
+    { 30000000, "30" }, { 300000000, "300" },
 };
 
 void histogram_add(struct histogram *h, int64_t us)
@@ -59,7 +59,8 @@ static int put_requests(struct metrics *m, struct buf *out)
             continue; /* 1xx is never a final answer */
         char name[4] = { (char)('0' + i), 'x', 'x', '\0' };
         r = buf_printf(out, "warren_http_requests_total{class=\"%s\"} %" PRIu64 "\n",
-                       i ? name : "cut", atomic_load_explicit(&m->requests[i], memory_order_relaxed));
+                       i ? name : "cut",
+                       atomic_load_explicit(&m->requests[i], memory_order_relaxed));
     }
     return r;
 }

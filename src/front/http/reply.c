@@ -12,23 +12,42 @@ static const struct {
     const char *what;
     unsigned status;
 } statuses[] = {
-    { "invalid_json", 400 },       { "invalid_field", 400 },
-    { "unknown_field", 400 },      { "missing_field", 400 },
-    { "invalid_query", 400 },      { "invalid_path", 400 },
-    { "invalid_request", 400 },    { "invalid_image", 400 },
-    { "program_not_found", 400 },  { "program_not_executable", 400 },
-    { "workdir_not_found", 400 },  { "user_not_found", 400 },
-    { "argument_too_large", 400 }, { "unauthorized", 401 },
-    { "not_found", 404 },          { "sandbox_not_found", 404 },
-    { "sandbox_gone", 404 },       { "process_not_found", 404 },
-    { "image_not_found", 404 },    { "key_not_found", 404 },
-    { "method_not_allowed", 405 }, { "name_taken", 409 },
-    { "sandbox_not_running", 409 }, { "sandbox_busy", 409 },
-    { "process_ended", 409 },      { "stdin_closed", 409 },
-    { "stdin_full", 409 },         { "not_a_terminal", 409 },
-    { "image_in_use", 409 },       { "body_too_large", 413 },
-    { "too_many_requests", 429 },  { "keeper_unavailable", 503 },
-    { "capacity", 503 },           { "no_space", 507 },
+    { "invalid_json", 400 },
+    { "invalid_field", 400 },
+    { "unknown_field", 400 },
+    { "missing_field", 400 },
+    { "invalid_query", 400 },
+    { "invalid_path", 400 },
+    { "invalid_request", 400 },
+    { "invalid_image", 400 },
+    { "program_not_found", 400 },
+    { "program_not_executable", 400 },
+    { "workdir_not_found", 400 },
+    { "user_not_found", 400 },
+    { "argument_too_large", 400 },
+    { "unauthorized", 401 },
+    { "not_found", 404 },
+    { "sandbox_not_found", 404 },
+    { "sandbox_gone", 404 },
+    { "process_not_found", 404 },
+    { "image_not_found", 404 },
+    { "key_not_found", 404 },
+    { "method_not_allowed", 405 },
+    { "name_taken", 409 },
+    { "sandbox_not_running", 409 },
+    { "sandbox_busy", 409 },
+    { "process_ended", 409 },
+    { "stdin_closed", 409 },
+    { "stdin_full", 409 },
+    { "not_a_terminal", 409 },
+    { "too_many_processes", 409 },
+    { "out_of_memory", 409 },
+    { "image_in_use", 409 },
+    { "body_too_large", 413 },
+    { "too_many_requests", 429 },
+    { "keeper_unavailable", 503 },
+    { "capacity", 503 },
+    { "no_space", 507 },
 };
 
 unsigned reply_status_of(const struct err *err)
@@ -79,8 +98,7 @@ int reply_json(struct request *req, unsigned status, struct jout *j)
 
 int reply_empty(struct request *req)
 {
-    return queue(req, 204,
-                 MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT));
+    return queue(req, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT));
 }
 
 int reply_error(struct request *req, const struct err *err, reply_more_fn more, const void *arg)

@@ -36,7 +36,8 @@ int request_params_known(const struct request *req, const char *const *names, st
     for (size_t i = 0; i < req->uri.nparams; i++) {
         const char *name = req->uri.params[i].name;
         if (!listed(names, name))
-            return err_name(err, EINVAL, "invalid_query", "there is no parameter '%.64s' here", name);
+            return err_name(err, EINVAL, "invalid_query", "there is no parameter '%.64s' here",
+                            name);
         for (size_t k = 0; k < i; k++)
             if (strcmp(req->uri.params[k].name, name) == 0)
                 return err_name(err, EINVAL, "invalid_query", "'%.64s' is given twice", name);
@@ -54,8 +55,9 @@ int request_param_u64(const struct request *req, const char *name, uint64_t min,
     errno = 0;
     unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
     if (!end || *end || errno || v < min || v > max)
-        return err_name(err, EINVAL, "invalid_query", "'%s' must be a whole number from %llu to %llu",
-                        name, (unsigned long long)min, (unsigned long long)max);
+        return err_name(err, EINVAL, "invalid_query",
+                        "'%s' must be a whole number from %llu to %llu", name,
+                        (unsigned long long)min, (unsigned long long)max);
     *ret_v = v;
     return 1;
 }

@@ -104,8 +104,8 @@ static int check_head(struct request *req, struct err *err)
 
 static int check_key(struct endpoint *ep, struct request *req, struct err *err)
 {
-    const char *key = auth_key_text(request_header(req, "Authorization"),
-                                    request_header(req, "X-API-Key"));
+    const char *key =
+        auth_key_text(request_header(req, "Authorization"), request_header(req, "X-API-Key"));
     if (key && key_check(req->core, key, req->owner) >= 0)
         return 0;
     if (ep->admin && !key && auth_peer_trusted(req->fd)) {
@@ -126,14 +126,10 @@ static int check_key(struct endpoint *ep, struct request *req, struct err *err)
 static size_t body_max(const struct route *route)
 {
     switch (route->body) {
-    case BODY_NONE:
-        return IGNORED_BODY_MAX;
-    case BODY_JSON:
-        return REQUEST_JSON_MAX;
-    case BODY_RAW:
-        return REQUEST_RAW_MAX;
-    case BODY_STREAM:
-        return SIZE_MAX;
+    case BODY_NONE: return IGNORED_BODY_MAX;
+    case BODY_JSON: return REQUEST_JSON_MAX;
+    case BODY_RAW: return REQUEST_RAW_MAX;
+    case BODY_STREAM: return SIZE_MAX;
     }
     return 0;
 }
@@ -153,14 +149,12 @@ static uint64_t announced_length(const struct request *req)
 static int find_route(struct request *req, const char *method, struct err *err)
 {
     const struct server_config *c = &req->server->config;
-    switch (route_find(c->routes, c->nroutes, method, &req->uri, &req->route, req->args,
-                       req->allow)) {
-    case ROUTE_FOUND:
-        return 0;
+    switch (
+        route_find(c->routes, c->nroutes, method, &req->uri, &req->route, req->args, req->allow)) {
+    case ROUTE_FOUND: return 0;
     case ROUTE_OTHER_METHOD:
         return err_name(err, EPERM, "method_not_allowed", "only %s here", req->allow);
-    case ROUTE_UNKNOWN:
-        break;
+    case ROUTE_UNKNOWN: break;
     }
     return err_name(err, ENOENT, "not_found", "there is nothing at this path");
 }
@@ -325,10 +319,9 @@ static int listen_on(struct endpoint *ep, int fd, struct err *err)
         flags, 0, NULL, NULL, on_request, ep, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_URI_LOG_CALLBACK, on_target, ep, MHD_OPTION_NOTIFY_COMPLETED, on_completed, ep,
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, ep, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)STACK_BYTES, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
+        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
     if (!ep->daemon)
         return err_set(err, errno ? errno : EIO, "cannot start the HTTP server");
     return 0;

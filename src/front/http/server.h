@@ -14,10 +14,10 @@
 struct server;
 
 struct server_config {
-    struct core *core;           /* keeps */
-    const struct route *routes;  /* keeps */
+    struct core *core;          /* keeps */
+    const struct route *routes; /* keeps */
     size_t nroutes;
-    int tcp_fd, admin_fd;        /* listening; taken. -1: none */
+    int tcp_fd, admin_fd; /* listening; taken. -1: none */
 };
 
 int server_new(const struct server_config *config, struct server **ret_server, struct err *err);

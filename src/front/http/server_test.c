@@ -107,8 +107,9 @@ static void up(void)
     CHECK_OK(bind(fd, (struct sockaddr *)&address, sizeof(address)));
     CHECK_OK(listen(fd, 16));
     CHECK_OK(getsockname(fd, (struct sockaddr *)&address, &n));
-    struct server_config c = { .routes = routes, .nroutes = ARRAY_LEN(routes), .tcp_fd = fd,
-                               .admin_fd = -1 };
+    struct server_config c = {
+        .routes = routes, .nroutes = ARRAY_LEN(routes), .tcp_fd = fd, .admin_fd = -1
+    };
     CHECK_OK(server_new(&c, &server, NULL));
 }
 
@@ -190,7 +191,8 @@ TEST(a_body_over_the_limit_is_refused_and_the_answer_arrives)
     const size_t n = REQUEST_JSON_MAX + 1;
 
     up();
-    CHECK_OK(buf_printf(&ask, "POST /json/x HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", n));
+    CHECK_OK(
+        buf_printf(&ask, "POST /json/x HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", n));
     CHECK_OK(buf_reserve(&ask, n));
     memset(ask.data + ask.len, 'x', n);
     ask.data[ask.len + n] = '\0';

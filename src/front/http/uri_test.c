@@ -53,8 +53,8 @@ TEST(a_doubly_escaped_part_is_decoded_once)
 TEST(bad_targets_are_refused)
 {
     static const char *const bad[] = {
-        "", "*", "http://x/", "/a%", "/a%2", "/a%zz", "/a%00b", "/%c0%af", "/%ff", "/a b",
-        "/a#b", "/?x=%", "/?x=%00", "/?%ed%a0%80=1", "/a\x01", "/a\x7f",
+        "",     "*",    "http://x/", "/a%",   "/a%2",    "/a%zz",         "/a%00b", "/%c0%af",
+        "/%ff", "/a b", "/a#b",      "/?x=%", "/?x=%00", "/?%ed%a0%80=1", "/a\x01", "/a\x7f",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

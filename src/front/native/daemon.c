@@ -42,16 +42,11 @@ static const struct {
     uint32_t flag;
     const char *name;
 } offers[] = {
-    { KEEPER_HAS_CGROUP2, "cgroup2" },
-    { KEEPER_HAS_CGROUP1, "cgroup1" },
-    { KEEPER_HAS_MEMORY, "memory_limit" },
-    { KEEPER_HAS_CPU, "cpu_limit" },
-    { KEEPER_HAS_PIDS, "pids_limit" },
-    { KEEPER_HAS_QUOTA, "disk_limit" },
-    { KEEPER_HAS_SIMPLE_QUOTA, "simple_quota" },
-    { KEEPER_HAS_FREEZER, "freezer" },
-    { KEEPER_HAS_KILL, "cgroup_kill" },
-    { KEEPER_HAS_IDMAP, "idmapped_mounts" },
+    { KEEPER_HAS_CGROUP2, "cgroup2" },           { KEEPER_HAS_CGROUP1, "cgroup1" },
+    { KEEPER_HAS_MEMORY, "memory_limit" },       { KEEPER_HAS_CPU, "cpu_limit" },
+    { KEEPER_HAS_PIDS, "pids_limit" },           { KEEPER_HAS_QUOTA, "disk_limit" },
+    { KEEPER_HAS_SIMPLE_QUOTA, "simple_quota" }, { KEEPER_HAS_FREEZER, "freezer" },
+    { KEEPER_HAS_KILL, "cgroup_kill" },          { KEEPER_HAS_IDMAP, "idmapped_mounts" },
     { KEEPER_HAS_POOL_IMAGE, "pool_image" },
 };
 

@@ -40,12 +40,8 @@ static int collect(struct request *req, struct process_stream *stream, struct ou
             if (r < 0)
                 return err_set(err, -r, "cannot keep the command's output");
             break;
-        case PROCESS_DROPPED:
-            o->truncated = true;
-            break;
-        case PROCESS_ENDED:
-            o->ended = ev.ended;
-            return 0;
+        case PROCESS_DROPPED: o->truncated = true; break;
+        case PROCESS_ENDED: o->ended = ev.ended; return 0;
         }
     }
 }
@@ -58,7 +54,8 @@ static void put_output(struct jout *j, const char *key, const char *key_b64, con
         jout_b64(j, key_b64, b->data, b->len);
 }
 
-static int reply_outcome(struct request *req, const struct outcome *o, const struct process *started)
+static int reply_outcome(struct request *req, const struct outcome *o,
+                         const struct process *started)
 {
     /* Six bytes for one is the worst that escaping does. */
     _cleanup_(buf_done) struct buf b = BUF_INIT((o->out.len + o->err.len) * 6 + 4096);

@@ -40,8 +40,9 @@ int native_key_create(struct request *req, struct err *err)
     if (r >= 0 && !ask.name)
         r = err_name(err, EINVAL, "missing_field", "'name' is needed: what the key is for");
     if (r >= 0 && !name_valid(ask.name))
-        r = err_name(err, EINVAL, "invalid_field",
-                     "'name' must be letters, digits, '.', '_' and '-', the first a letter or digit");
+        r = err_name(
+            err, EINVAL, "invalid_field",
+            "'name' must be letters, digits, '.', '_' and '-', the first a letter or digit");
     if (r >= 0)
         r = key_create(req->core, req->owner, ask.name, &key, text, err);
     free(ask.name);

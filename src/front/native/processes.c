@@ -86,15 +86,20 @@ int native_process_start(struct request *req, struct err *err)
     _cleanup_(process_stream_freep) struct process_stream *stream = NULL;
     _cleanup_(process_done) struct process p = { 0 };
 
+    bool streamed = request_accepts(req, "application/x-ndjson");
+
     int r = native_command_read(req, false, &cmd, err);
     if (r < 0)
         return r;
+    cmd.spec.no_output = !streamed;
     r = native_enter(req, &visit, err);
     if (r >= 0)
         r = process_start(req->core, &visit.s, &cmd.spec, &stream, &p, err);
     if (r < 0)
         return native_sandbox_error(req, r, err);
-    process_watch(req->core, &visit.s, &p);
+    process_watch(req->core, &visit.s, &p, streamed ? NULL : take_ptr(stream));
+    if (streamed)
+        return native_stream(req, &visit, take_ptr(stream), &p, NULL, UINT64_MAX, err);
     return reply_process(req, 201, &p);
 }
 

@@ -325,7 +325,7 @@ static int read_states(const char *text, unsigned *ret_states, struct err *err)
 
 static int read_filter(const struct request *req, struct sandbox_filter *f, struct err *err)
 {
-    static const char *const known[] = { "state", "metadata.*", "name",   "order",
+    static const char *const known[] = { "state", "metadata.*", "name", "order",
                                          "limit", "cursor",     NULL };
     uint64_t limit = LIST_LIMIT;
     const char *text;
