@@ -311,16 +311,38 @@ class Daemon:
         self.process.send_signal(sig)
         self.process.wait(DEADLINE)
 
-    def kill_keeper(self, supervisor=False):
-        """The keeper and its sweeper; with its supervisor too, the daemon ends as well."""
+    def keepers(self):
+        """Pids of the supervisor, of the keeper itself, of its sweeper: those that live."""
+        found = {}
         for pid in self.pids("warren-keeper"):
             with contextlib.suppress(OSError):
                 status = dict(line.split(":\t", 1) for line in
                               pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
                 # A cell's first process looks the same until it becomes warren-init.
-                in_a_cell = len(status["NSpid"].split()) > 1
-                if not in_a_cell and (supervisor or int(status["PPid"]) != self.process.pid):
-                    os.kill(pid, signal.SIGKILL)
+                if len(status["NSpid"].split()) == 1:
+                    found[pid] = int(status["PPid"])
+        top = [p for p in found if found[p] not in found]
+        return {"supervisor": top, "rest": [p for p in found if p not in top]}
+
+    def launcher(self):
+        return [p for p in self.pids("warrend") if p != self.process.pid]
+
+    def kill_keeper(self, supervisor=False):
+        """The keeper and its sweeper, and where asked the supervisor that would start it again."""
+        keepers = self.keepers()
+        for pid in (keepers["supervisor"] if supervisor else []) + keepers["rest"]:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+    def kill_everything(self, shuffle=lambda pids: None):
+        """All of our own processes, in any order; the sandboxes alone are left."""
+        keepers = self.keepers()
+        pids = [self.process.pid, *self.launcher(), *keepers["supervisor"], *keepers["rest"]]
+        shuffle(pids)
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(DEADLINE)
 
     def stop(self):
         """End the daemon as an operator would; it must end well."""

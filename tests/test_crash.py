@@ -71,15 +71,29 @@ def test_the_keeper_comes_back(fresh):
     until(lambda: not cells_in_cgroups([who, other]))
 
 
-def test_without_its_keepers_supervisor_the_daemon_ends_and_can_be_started(fresh):
-    """It has given up the rights to start another; a service manager starts the whole again."""
+def test_the_keepers_supervisor_comes_back_too(fresh):
     api = fresh.api
     who = api.create(image="tiny")["id"]
     n = api.start(who, ["sleep", "600"])["process"]
-    fresh.kill_keeper(supervisor=True)
-    assert fresh.process.wait(30) != 0
-    fresh.start()
+    for _ in range(3):
+        fresh.kill_keeper(supervisor=True)
+        other = until(lambda: (r := api.call("POST", "/v1/sandboxes", {"image": "tiny", "disk_mb": 99}))
+                      .status == 201 and r.json["id"], "a keeper")
+        assert api.out(other, ["echo", "x"]) == "x\n"
+        api.delete(other)
     assert api.process(who, n)["state"] == "running"
+
+
+def test_all_of_it_killed_at_once(fresh):
+    api = fresh.api
+    who = api.create(image="tiny")["id"]
+    n = api.start(who, "i=0; while :; do echo $i; i=$((i+1)); sleep 0.01; done")["process"]
+    for seed in range(5):
+        fresh.kill_everything(random.Random(seed).shuffle)
+        fresh.start()
+        assert api.process(who, n)["state"] == "running"
+        other = api.create(image="tiny")["id"]
+        assert api.out(other, ["echo", "x"]) == "x\n"
 
 
 def test_an_init_that_dies_is_told_as_a_crash(fresh):
@@ -194,7 +208,7 @@ class Load(threading.Thread):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("victim", ["daemon", "keeper", "both"])
+@pytest.mark.parametrize("victim", ["daemon", "keeper", "all"])
 def test_killed_at_random_points(fresh, victim):
     """While clients create, exec and delete, kill; after each start all that was confirmed is there."""
     api = fresh.api
@@ -209,14 +223,16 @@ def test_killed_at_random_points(fresh, victim):
     rounds = max(1, ROUNDS // 3)
     for _ in range(rounds):
         time.sleep(rng.uniform(0.0, 0.25))  # the random point
-        if victim in ("daemon", "both"):
+        if victim == "daemon":
             fresh.kill()
-        if victim in ("keeper", "both"):
-            fresh.kill_keeper(supervisor=victim == "both")
-        if victim in ("daemon", "both"):
-            fresh.start()
+        elif victim == "keeper":
+            fresh.kill_keeper(supervisor=rng.random() < 0.5)
         else:
+            fresh.kill_everything(rng.shuffle)
+        if victim == "keeper":
             fresh.wait_healthy()
+        else:
+            fresh.start()
         assert api.process(anchor, n)["state"] == "running", f"CRASH_SEED={seed}"
     for load in loads:
         load.stopping.set()

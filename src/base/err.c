@@ -48,8 +48,9 @@ int err_wrap(struct err *err, int r, const char *fmt, ...)
         n = 0;
     if ((size_t)n < sizeof(err->msg)) {
         size_t left = sizeof(err->msg) - (size_t)n;
-        int m = snprintf(err->msg + n, left, ": %s", inner[0] ? inner : strerror(-r));
-        (void)m; /* a cut sentence is still a sentence */
+        const char *rest = inner[0] ? inner : strerror(-r);
+        size_t room = left > 3 ? left - 3 : 0; /* a cut sentence is still a sentence */
+        (void)snprintf(err->msg + n, left, ": %.*s", (int)room, rest);
     }
     err->code = -r;
     return r;

@@ -2,10 +2,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/clock.h"
+
+#define NUMBER_MAX 32 /* 20 digits, a sign, a point */
 
 static void put(struct jout *j, const void *p, size_t n)
 {
@@ -164,42 +165,36 @@ void jout_b64(struct jout *j, const char *key, const void *bytes, size_t n)
     put(j, "\"", 1);
 }
 
-static void put_number(struct jout *j, const char *key, const char *fmt, ...) _printf_(3, 4);
-static void put_number(struct jout *j, const char *key, const char *fmt, ...)
+static void put_number(struct jout *j, const char *key, const char *text, int n)
 {
-    char text[48];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     begin_value(j, key);
-    if (n < 0 || (size_t)n >= sizeof(text))
-        j->r = j->r < 0 ? j->r : -EINVAL;
-    else
+    if (n > 0 && n < NUMBER_MAX)
         put(j, text, (size_t)n);
+    else if (j->r >= 0)
+        j->r = -EINVAL;
 }
 
 void jout_int(struct jout *j, const char *key, int64_t v)
 {
-    put_number(j, key, "%" PRId64, v);
+    char text[NUMBER_MAX];
+    put_number(j, key, text, snprintf(text, sizeof(text), "%" PRId64, v));
 }
 
 void jout_uint(struct jout *j, const char *key, uint64_t v)
 {
-    put_number(j, key, "%" PRIu64, v);
+    char text[NUMBER_MAX];
+    put_number(j, key, text, snprintf(text, sizeof(text), "%" PRIu64, v));
 }
 
 void jout_thousandths(struct jout *j, const char *key, uint64_t v)
 {
-    unsigned rest = (unsigned)(v % 1000);
-    if (rest == 0)
-        put_number(j, key, "%" PRIu64, v / 1000);
-    else if (rest % 100 == 0)
-        put_number(j, key, "%" PRIu64 ".%u", v / 1000, rest / 100);
-    else if (rest % 10 == 0)
-        put_number(j, key, "%" PRIu64 ".%02u", v / 1000, rest / 10);
-    else
-        put_number(j, key, "%" PRIu64 ".%03u", v / 1000, rest);
+    char text[NUMBER_MAX];
+    int n = snprintf(text, sizeof(text), "%" PRIu64 ".%03u", v / 1000, (unsigned)(v % 1000));
+    while (n > 0 && n < NUMBER_MAX && text[n - 1] == '0')
+        n--; /* 1.500 is 1.5 */
+    if (n > 0 && n < NUMBER_MAX && text[n - 1] == '.')
+        n--;
+    put_number(j, key, text, n);
 }
 
 void jout_raw(struct jout *j, const char *key, const char *json)

@@ -30,22 +30,21 @@ void process_spec_done(struct process_spec *spec)
 
 /* ---- starting and attaching ---- */
 
-static int put_env(struct buf *b, const char *name, const char *value)
+/* `text` is scratch. */
+static int put_env(struct buf *b, struct buf *text, const char *name, const char *value)
 {
-    size_t n = strlen(name), m = strlen(value);
-    if (n + m > WIRE_PAYLOAD_MAX)
-        return -EMSGSIZE;
-    _cleanup_free_ char *text = malloc(n + m + 2);
-    if (!text)
-        return -ENOMEM;
-    memcpy(text, name, n);
-    text[n] = '=';
-    memcpy(text + n + 1, value, m + 1);
-    return wire_put(b, WIRE_T_ENV, text, n + m + 1);
+    buf_clear(text);
+    int r = buf_puts(text, name);
+    if (r >= 0)
+        r = buf_append(text, "=", 1);
+    if (r >= 0)
+        r = buf_puts(text, value);
+    return r < 0 ? r : wire_put(b, WIRE_T_ENV, text->data, text->len);
 }
 
 static int put_spec(struct buf *b, const struct sandbox *s, const struct process_spec *spec)
 {
+    _cleanup_(buf_done) struct buf text = BUF_INIT(WIRE_PAYLOAD_MAX);
     const struct pairs *env = &s->spec.env;
     uint64_t flags = (spec->pty ? WIRE_F_PTY : 0) | (spec->stdin_open ? WIRE_F_STDIN : 0) |
                      (spec->no_output ? WIRE_F_NO_OUTPUT : 0);
@@ -55,9 +54,9 @@ static int put_spec(struct buf *b, const struct sandbox *s, const struct process
         r = wire_put_str(b, WIRE_T_ARGV, *a);
     for (size_t i = 0; i < env->n && r >= 0; i++)
         if (!pairs_get(&spec->env, env->names[i]))
-            r = put_env(b, env->names[i], env->values[i]);
+            r = put_env(b, &text, env->names[i], env->values[i]);
     for (size_t i = 0; i < spec->env.n && r >= 0; i++)
-        r = put_env(b, spec->env.names[i], spec->env.values[i]);
+        r = put_env(b, &text, spec->env.names[i], spec->env.values[i]);
     if (r >= 0)
         r = wire_put_str(b, WIRE_T_CWD, spec->cwd ? spec->cwd : s->spec.workdir);
     if (r >= 0)

@@ -148,10 +148,12 @@ int child_start(const struct child_config *config, struct child *ret_child, stru
         (void)snprintf(uid, sizeof(uid), "%u", (unsigned)config->client_uid);
         (void)snprintf(parent, sizeof(parent), "%d", fds[0]);
         (void)snprintf(ready, sizeof(ready), "%d", fds[1]);
-        const char *argv[] = { KEEPER_NAME,    "--data",          config->data,   "--run",
-                               config->run,    "--cgroup",        config->cgroup, "--client-uid",
-                               uid,            "--parent-fd",     parent,         "--ready-fd",
-                               ready,          "--log-level",     config->log_level, NULL };
+        const char *argv[] = {
+            KEEPER_NAME, "--data",       config->data,   "--run",       config->run,
+            "--cgroup",  config->cgroup, "--client-uid", uid,           "--parent-fd",
+            parent,      "--ready-fd",   ready,          "--log-level", config->log_level,
+            NULL
+        };
         launch(path, (char *const *)(uintptr_t)argv, fds[0], fds[1]);
     }
     (void)close(take_fd(tell_write)); /* so that its death ends the wait */

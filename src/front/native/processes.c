@@ -136,7 +136,7 @@ int native_process_get(struct request *req, struct err *err)
 {
     _cleanup_(native_leave) struct native_visit visit = { 0 };
     _cleanup_(process_done) struct process p = { 0 };
-    uint64_t proc;
+    uint64_t proc = 0;
 
     int r = enter_process(req, &visit, &proc, err);
     if (r >= 0)
@@ -150,7 +150,7 @@ int native_process_output(struct request *req, struct err *err)
     _cleanup_(native_leave) struct native_visit visit = { 0 };
     _cleanup_(process_done) struct process p = { 0 };
     struct process_stream *stream = NULL;
-    uint64_t proc, since = 0;
+    uint64_t proc = 0, since = 0;
     bool follow = false;
 
     int r = request_params_known(req, known, err);
@@ -174,7 +174,7 @@ int native_process_wait(struct request *req, struct err *err)
     _cleanup_(native_leave) struct native_visit visit = { 0 };
     _cleanup_(process_stream_freep) struct process_stream *stream = NULL;
     _cleanup_(process_done) struct process started = { 0 };
-    uint64_t proc;
+    uint64_t proc = 0;
 
     int r = enter_process(req, &visit, &proc, err);
     if (r >= 0)
@@ -265,7 +265,7 @@ int native_process_signal(struct request *req, struct err *err)
 {
     _cleanup_(native_leave) struct native_visit visit = { 0 };
     struct control c = { .scope = WIRE_SCOPE_PROCESS };
-    uint64_t proc;
+    uint64_t proc = 0;
 
     int r = read_control(req, signal_fields, ARRAY_LEN(signal_fields), 1, &c, err);
     if (r >= 0)
@@ -279,7 +279,7 @@ int native_process_resize(struct request *req, struct err *err)
 {
     _cleanup_(native_leave) struct native_visit visit = { 0 };
     struct control c = { 0 };
-    uint64_t proc;
+    uint64_t proc = 0;
 
     int r = read_control(req, resize_fields, ARRAY_LEN(resize_fields), 3, &c, err);
     if (r >= 0)
@@ -292,7 +292,7 @@ int native_process_resize(struct request *req, struct err *err)
 int native_process_kill(struct request *req, struct err *err)
 {
     _cleanup_(native_leave) struct native_visit visit = { 0 };
-    uint64_t proc;
+    uint64_t proc = 0;
 
     int r = enter_process(req, &visit, &proc, err);
     if (r >= 0)
