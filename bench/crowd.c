@@ -9,10 +9,10 @@
 #include "host.h"
 #include "warren.h"
 
-#define IDLE_CLIENTS 8       /* enough to keep two cores busy while the thousand are made */
-#define SETTLE_MS 10000      /* the daemon's own tidying and pool refill after the last answer */
+#define IDLE_CLIENTS 8  /* enough to keep two cores busy while the thousand are made */
+#define SETTLE_MS 10000 /* the daemon's own tidying and pool refill after the last answer */
 #define SETTLE_STEP_MS 100
-#define IDLE_QUIET_MS 3000   /* for the kernel's deferred frees, before memory is read */
+#define IDLE_QUIET_MS 3000 /* for the kernel's deferred frees, before memory is read */
 #define FIND_DEPTH 5
 #define THREAD_STACK (256 * 1024)
 
@@ -216,7 +216,8 @@ void crowd_storm(const struct crowd_daemon *d, struct crowd_storm *storm)
 
 /* ---- the idle thousand ---- */
 
-/* Clean caches are no cost of a sandbox and would drown it: both readings are taken without. */
+/* Names and inodes the kernel only remembers are no cost of a sandbox and would drown it: both
+ * readings are taken without. */
 static void read_memory(const struct crowd_daemon *d, struct host_memory *ret)
 {
     _cleanup_fd_ int fd = -1;
@@ -225,7 +226,7 @@ static void read_memory(const struct crowd_daemon *d, struct host_memory *ret)
     sync();
     fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
     if (fd >= 0)
-        (void)!write(fd, "3", 1);
+        (void)!write(fd, "2", 1);
     host_memory(d->pid, ret);
 }
 

@@ -27,8 +27,8 @@ void crowd_storm(const struct crowd_daemon *d, struct crowd_storm *storm);
 
 struct crowd_idle {
     unsigned wanted;
-    unsigned alive, failures; /* failures: of creates, execs and deletes */
-    double create_s;          /* how long making them all took */
+    unsigned alive, failures;               /* failures: of creates, execs and deletes */
+    double create_s;                        /* how long making them all took */
     double pss_kb, kernel_kb, available_kb; /* growth for each sandbox; the last: cross-check */
     struct sample exec;
     char first_failure[400];

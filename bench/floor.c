@@ -27,7 +27,7 @@
 #define FLOOR_PATH_SIZE 64
 #define FLOOR_WAIT_MS 10000
 
-#define FLOOR_NAMESPACES                                                                     \
+#define FLOOR_NAMESPACES                                                                       \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | \
      CLONE_NEWCGROUP)
 
@@ -131,8 +131,8 @@ static _Noreturn void child_fail(int sock, const char *step)
 static void child_mounts(int sock)
 {
     static const char *const nodes[][2] = {
-        { "/dev/null", "dev/null" },     { "/dev/zero", "dev/zero" },
-        { "/dev/full", "dev/full" },     { "/dev/random", "dev/random" },
+        { "/dev/null", "dev/null" },       { "/dev/zero", "dev/zero" },
+        { "/dev/full", "dev/full" },       { "/dev/random", "dev/random" },
         { "/dev/urandom", "dev/urandom" }, { "/dev/tty", "dev/tty" },
     };
 
@@ -187,8 +187,8 @@ static int map_ids(const struct floor *f, pid_t pid)
     char map[FLOOR_PATH_SIZE];
     int r;
 
-    (void)snprintf(map, sizeof(map), "0 %u %u",
-                   FLOOR_UID_BASE + f->round % 1000 * FLOOR_UID_COUNT, FLOOR_UID_COUNT);
+    (void)snprintf(map, sizeof(map), "0 %u %u", FLOOR_UID_BASE + f->round % 1000 * FLOOR_UID_COUNT,
+                   FLOOR_UID_COUNT);
     r = write_proc(pid, "uid_map", map);
     return r < 0 ? r : write_proc(pid, "gid_map", map);
 }

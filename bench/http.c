@@ -97,7 +97,8 @@ static int take_chunk(struct http *h, size_t body, size_t *len)
     return size == 0;
 }
 
-static bool body_complete(struct http *h, size_t body, bool chunked, size_t want, size_t *len, int *r)
+static bool body_complete(struct http *h, size_t body, bool chunked, size_t want, size_t *len,
+                          int *r)
 {
     *r = 0;
     if (!chunked) {

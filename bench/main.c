@@ -14,10 +14,10 @@
 #include "report.h"
 #include "warren.h"
 
-#define QUIET_MS 20        /* before each create: the last one's namespaces are torn down later */
-#define POOL_WAIT_MS 5000  /* for the warm pool to be full again */
-#define POOL_BLIND_MS 100  /* the same, where the daemon does not say */
-#define FAILURES_MAX 3     /* in a row: then a contender is given up */
+#define QUIET_MS 20       /* before each create: the last one's namespaces are torn down later */
+#define POOL_WAIT_MS 5000 /* for the warm pool to be full again */
+#define POOL_BLIND_MS 100 /* the same, where the daemon does not say */
+#define FAILURES_MAX 3    /* in a row: then a contender is given up */
 #define ARGS_MAX 32
 
 enum option_id {
@@ -155,23 +155,17 @@ static bool wanted(const struct bench *b, const char *name)
 static bool present(const struct bench *b, enum row_id id)
 {
     switch (id) {
-    case ROW_FORK:
-        return true;
-    case ROW_FLOOR:
-        return b->pool;
+    case ROW_FORK: return true;
+    case ROW_FLOOR: return b->pool;
     case ROW_COLD:
     case ROW_COLD_ANSWER:
-    case ROW_EXEC:
-        return b->cold.port;
+    case ROW_EXEC: return b->cold.port;
     case ROW_WARM:
-    case ROW_WARM_ANSWER:
-        return b->warm.port;
+    case ROW_WARM_ANSWER: return b->warm.port;
     case ROW_BWRAP:
     case ROW_RUNC:
-    case ROW_DOCKER:
-        return b->peers[id][0];
-    case ROW_COUNT:
-        break;
+    case ROW_DOCKER: return b->peers[id][0];
+    case ROW_COUNT: break;
     }
     return false;
 }
@@ -249,7 +243,8 @@ static void parse_words(char *text, char *argv[ARGS_MAX])
     char *save = NULL;
     unsigned n = 0;
 
-    for (char *w = strtok_r(text, " ", &save); w && n < ARGS_MAX - 1; w = strtok_r(NULL, " ", &save))
+    for (char *w = strtok_r(text, " ", &save); w && n < ARGS_MAX - 1;
+         w = strtok_r(NULL, " ", &save))
         argv[n++] = w;
     argv[n] = NULL;
 }
@@ -292,7 +287,9 @@ static int parse(struct bench *b, int argc, char *argv[])
         case OPT_ROUNDS: b->rounds = (unsigned)strtoul(optarg, NULL, 10); break;
         case OPT_ONLY: b->only = optarg; break;
         case OPT_JSON: b->json = optarg; break;
-        case OPT_LOG: b->log_fd = open(optarg, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644); break;
+        case OPT_LOG:
+            b->log_fd = open(optarg, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+            break;
         case OPT_KEY: b->key = optarg; break;
         case OPT_COLD:
             if (parse_daemon(optarg, b->key, &b->cold) < 0)

@@ -51,13 +51,23 @@ static void judge(const struct report *r, struct verdict out[VERDICT_COUNT])
                    ROW_COLD, TARGET_DOCKER, true);
     out[3] = ratio(r, "exec_to_fork", "exec of true, to fork+exec+wait", ROW_EXEC, ROW_FORK,
                    TARGET_EXEC, false);
-    out[4] = (struct verdict){ "idle_mib", "host memory of one idle sandbox",
-                               (r->idle.pss_kb + r->idle.kernel_kb) / MIB_KB, TARGET_IDLE_MIB, false,
-                               " MiB", idle };
-    out[5] = (struct verdict){ "idle_failures", "failures among the idle ones",
-                               r->idle.failures, 0, false, "", idle };
-    out[6] = (struct verdict){ "storm_failures", "failures and leftovers of the storm",
-                               r->storm.failures + r->storm.left_behind, 0, false, "", storm };
+    out[4] = (struct verdict){ "idle_mib",
+                               "host memory of one idle sandbox",
+                               (r->idle.pss_kb + r->idle.kernel_kb) / MIB_KB,
+                               TARGET_IDLE_MIB,
+                               false,
+                               " MiB",
+                               idle };
+    out[5] = (struct verdict){
+        "idle_failures", "failures among the idle ones", r->idle.failures, 0, false, "", idle
+    };
+    out[6] = (struct verdict){ "storm_failures",
+                               "failures and leftovers of the storm",
+                               r->storm.failures + r->storm.left_behind,
+                               0,
+                               false,
+                               "",
+                               storm };
 }
 
 static bool reached(const struct verdict *v)
@@ -96,24 +106,26 @@ static void crowd_lines(const struct report *r, FILE *out)
     const struct crowd_idle *i = &r->idle;
 
     if (s->clients) {
-        fprintf(out,
-                "\n%u clients for %u s: %zu sandboxes made, used and deleted (%.0f a second; a life "
-                "p50 %.0f ms, p99 %.0f ms), %u failed, %u left behind\n",
-                s->clients, s->seconds, s->life.n, (double)s->life.n / s->seconds,
-                sample_percentile(&s->life, 50) / US_PER_MS,
-                sample_percentile(&s->life, 99) / US_PER_MS, s->failures, s->left_behind);
+        fprintf(
+            out,
+            "\n%u clients for %u s: %zu sandboxes made, used and deleted (%.0f a second; a life "
+            "p50 %.0f ms, p99 %.0f ms), %u failed, %u left behind\n",
+            s->clients, s->seconds, s->life.n, (double)s->life.n / s->seconds,
+            sample_percentile(&s->life, 50) / US_PER_MS,
+            sample_percentile(&s->life, 99) / US_PER_MS, s->failures, s->left_behind);
         if (s->failures)
             fprintf(out, "  first failure: %s\n", s->first_failure);
         if (s->left_behind)
             fprintf(out, "  left behind: %s\n", s->example);
     }
     if (i->wanted) {
-        fprintf(out,
-                "\n%u idle sandboxes: made in %.1f s, %u answered an exec (p50 %.2f ms), %u failures; "
-                "each costs %.2f MiB of processes and %.2f MiB of kernel memory (MemAvailable fell by "
-                "%.2f MiB each)\n",
-                i->wanted, i->create_s, i->alive, sample_percentile(&i->exec, 50) / US_PER_MS,
-                i->failures, i->pss_kb / MIB_KB, i->kernel_kb / MIB_KB, i->available_kb / MIB_KB);
+        fprintf(
+            out,
+            "\n%u idle sandboxes: made in %.1f s, %u answered an exec (p50 %.2f ms), %u failures; "
+            "each costs %.2f MiB of processes and %.2f MiB of kernel memory (MemAvailable fell by "
+            "%.2f MiB each)\n",
+            i->wanted, i->create_s, i->alive, sample_percentile(&i->exec, 50) / US_PER_MS,
+            i->failures, i->pss_kb / MIB_KB, i->kernel_kb / MIB_KB, i->available_kb / MIB_KB);
         if (i->failures)
             fprintf(out, "  first failure: %s\n", i->first_failure);
     }
@@ -131,10 +143,9 @@ void report_table(const struct report *r, FILE *out)
     judge(r, v);
     for (int i = 0; i < VERDICT_COUNT; i++)
         if (v[i].known)
-            fprintf(out, "%-44s %*.2f%s %8s %.4g%s  %s\n", v[i].what,
-                    (int)(12 - strlen(v[i].unit)), v[i].value, v[i].unit,
-                    v[i].at_least ? "at least" : "at most", v[i].bound, v[i].unit,
-                    reached(&v[i]) ? "reached" : "NOT REACHED");
+            fprintf(out, "%-44s %*.2f%s %8s %.4g%s  %s\n", v[i].what, (int)(12 - strlen(v[i].unit)),
+                    v[i].value, v[i].unit, v[i].at_least ? "at least" : "at most", v[i].bound,
+                    v[i].unit, reached(&v[i]) ? "reached" : "NOT REACHED");
     fprintf(out, "\nnoise: load average %.2f before, %.2f after", r->load_before, r->load_after);
     if (floor->n)
         fprintf(out, "; the floor's p90/p50 is %.2f, its p99/p50 %.2f",
@@ -197,12 +208,13 @@ static void json_crowds(const struct report *r, FILE *f)
                 s->clients, s->seconds, s->life.n, sample_percentile(&s->life, 50) / US_PER_MS,
                 sample_percentile(&s->life, 99) / US_PER_MS, s->failures, s->left_behind);
     if (i->wanted)
-        fprintf(f,
-                "  \"idle\": {\"wanted\": %u, \"alive\": %u, \"failures\": %u, \"create_s\": %.2f, "
-                "\"pss_kib\": %.1f, \"kernel_kib\": %.1f, \"available_kib\": %.1f, \"exec_p50_ms\": "
-                "%.3f},\n",
-                i->wanted, i->alive, i->failures, i->create_s, i->pss_kb, i->kernel_kb,
-                i->available_kb, sample_percentile(&i->exec, 50) / US_PER_MS);
+        fprintf(
+            f,
+            "  \"idle\": {\"wanted\": %u, \"alive\": %u, \"failures\": %u, \"create_s\": %.2f, "
+            "\"pss_kib\": %.1f, \"kernel_kib\": %.1f, \"available_kib\": %.1f, \"exec_p50_ms\": "
+            "%.3f},\n",
+            i->wanted, i->alive, i->failures, i->create_s, i->pss_kb, i->kernel_kb, i->available_kb,
+            sample_percentile(&i->exec, 50) / US_PER_MS);
 }
 
 int report_json(const struct report *r, const char *path)
@@ -224,8 +236,9 @@ int report_json(const struct report *r, const char *path)
     for (int i = 0; i < VERDICT_COUNT; i++) {
         if (!v[i].known)
             continue;
-        fprintf(f, "%s\n    \"%s\": {\"value\": %.4f, \"bound\": %.4g, \"at_least\": %s, "
-                   "\"reached\": %s}",
+        fprintf(f,
+                "%s\n    \"%s\": {\"value\": %.4f, \"bound\": %.4g, \"at_least\": %s, "
+                "\"reached\": %s}",
                 comma, v[i].name, v[i].value, v[i].bound, v[i].at_least ? "true" : "false",
                 reached(&v[i]) ? "true" : "false");
         comma = ",";

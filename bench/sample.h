@@ -17,5 +17,5 @@ void sample_sort(struct sample *s);
 double sample_percentile(const struct sample *s, double percent); /* sorted; 0 if empty */
 void sample_done(struct sample *s);
 
-double now_us(void);         /* monotonic */
+double now_us(void); /* monotonic */
 void pause_ms(unsigned ms);

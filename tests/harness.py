@@ -20,6 +20,8 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("WARREN_BUILD", ROOT / "build"))
+# Where the keeper is: it has no threads, so a ThreadSanitizer build borrows the plain one.
+KEEPER_BUILD = ROOT / "build" if "tsan" in BUILD.name else BUILD
 KEY = "test_" + "0123456789abcdef" * 2 + "01234567"
 DEADLINE = float(os.environ.get("WARREN_TEST_DEADLINE", "30"))  # for what takes milliseconds
 
@@ -236,12 +238,22 @@ def free_port():
         return s.getsockname()[1]
 
 
+def kill_all(pids, shuffle):
+    shuffle(pids)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 class Daemon:
     """One instance in directories of its own; survives being killed, as the sandboxes do."""
 
     def __init__(self, *args, key=KEY, env=None):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="wt-", dir="/tmp"))
         self.dir.chmod(0o755)
+        self.reports = self.dir / "reports"  # a sanitizer's; warrend writes there without root
+        self.reports.mkdir()
+        self.reports.chmod(0o1777)
         self.data, self.run = self.dir / "data", self.dir / "run"
         self.cgroup = self.dir.name
         self.port = free_port()
@@ -259,7 +271,8 @@ class Daemon:
     def environment(self):
         env = {k: v for k, v in os.environ.items() if not k.startswith("WARREN_")}
         env.update({"WARREN_API_KEY": self.key} if self.key else {})
-        sanitizer = f"log_path={self.dir}/sanitizer:abort_on_error=0:exitcode=66"
+        env["WARREN_LIBEXEC"] = str(KEEPER_BUILD)
+        sanitizer = f"log_path={self.reports}/sanitizer:abort_on_error=0:exitcode=66"
         env["ASAN_OPTIONS"] = sanitizer + ":detect_leaks=1:detect_stack_use_after_return=0"
         env["UBSAN_OPTIONS"] = sanitizer + ":print_stacktrace=1"
         env["TSAN_OPTIONS"] = sanitizer + ":second_deadlock_stack=1:die_after_fork=0"
@@ -269,7 +282,8 @@ class Daemon:
     def command(self, program, *args):
         # ThreadSanitizer needs the address space that it expects.
         prefix = ["setarch", "-R"] if "tsan" in BUILD.name else []
-        return [*prefix, str(BUILD / program), *args]
+        where = KEEPER_BUILD if program == "warren-keeper" else BUILD
+        return [*prefix, str(where / program), *args]
 
     def start(self, wait=True):
         log = open(self.dir / "log", "ab")
@@ -312,36 +326,27 @@ class Daemon:
         self.process.wait(DEADLINE)
 
     def keepers(self):
-        """Pids of the supervisor, of the keeper itself, of its sweeper: those that live."""
-        found = {}
+        """Pids of the keeper and of its sweeper: those that live."""
+        found = []
         for pid in self.pids("warren-keeper"):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, KeyError):
                 status = dict(line.split(":\t", 1) for line in
                               pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
                 # A cell's first process looks the same until it becomes warren-init.
                 if len(status["NSpid"].split()) == 1:
-                    found[pid] = int(status["PPid"])
-        top = [p for p in found if found[p] not in found]
-        return {"supervisor": top, "rest": [p for p in found if p not in top]}
+                    found.append(pid)
+        return found
 
     def launcher(self):
         return [p for p in self.pids("warrend") if p != self.process.pid]
 
-    def kill_keeper(self, supervisor=False):
-        """The keeper and its sweeper, and where asked the supervisor that would start it again."""
-        keepers = self.keepers()
-        for pid in (keepers["supervisor"] if supervisor else []) + keepers["rest"]:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+    def kill_keeper(self, shuffle=lambda pids: None):
+        """The keeper and its sweeper; the launcher starts them again."""
+        kill_all(self.keepers(), shuffle)
 
     def kill_everything(self, shuffle=lambda pids: None):
         """All of our own processes, in any order; the sandboxes alone are left."""
-        keepers = self.keepers()
-        pids = [self.process.pid, *self.launcher(), *keepers["supervisor"], *keepers["rest"]]
-        shuffle(pids)
-        for pid in pids:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all([self.process.pid, *self.launcher(), *self.keepers()], shuffle)
         self.process.wait(DEADLINE)
 
     def stop(self):
@@ -366,7 +371,7 @@ class Daemon:
         code = self.stop()
         torn = self.teardown()
         left = until_clean(self)
-        reports = [p.read_text(errors="replace") for p in self.dir.glob("sanitizer.*")]
+        reports = [p.read_text(errors="replace") for p in self.reports.glob("*")]
         log = self.log()
         shutil.rmtree(self.dir, ignore_errors=True)
         assert not reports, "sanitizer reports:\n" + "\n".join(r[:4000] for r in reports[:3])

@@ -71,17 +71,31 @@ def test_the_keeper_comes_back(fresh):
     until(lambda: not cells_in_cgroups([who, other]))
 
 
-def test_the_keepers_supervisor_comes_back_too(fresh):
+def test_the_keeper_comes_back_again_and_again(fresh):
     api = fresh.api
     who = api.create(image="tiny")["id"]
     n = api.start(who, ["sleep", "600"])["process"]
-    for _ in range(3):
-        fresh.kill_keeper(supervisor=True)
+    for _ in range(5):
+        fresh.kill_keeper()
         other = until(lambda: (r := api.call("POST", "/v1/sandboxes", {"image": "tiny", "disk_mb": 99}))
                       .status == 201 and r.json["id"], "a keeper")
         assert api.out(other, ["echo", "x"]) == "x\n"
         api.delete(other)
     assert api.process(who, n)["state"] == "running"
+
+
+def test_without_its_launcher_the_rest_goes_on_and_can_be_started_again(fresh):
+    api = fresh.api
+    who = api.create(image="tiny")["id"]
+    n = api.start(who, ["sleep", "600"])["process"]
+    assert fresh.launcher()
+    for pid in fresh.launcher():
+        os.kill(pid, signal.SIGKILL)
+    # Whether it ends or stays, a new start finds everything.
+    fresh.restart()
+    assert api.process(who, n)["state"] == "running"
+    other = api.create(image="tiny")["id"]
+    assert api.out(other, ["echo", "x"]) == "x\n"
 
 
 def test_all_of_it_killed_at_once(fresh):
@@ -150,7 +164,7 @@ def test_stopped_sandboxes_are_found_again(fresh):
     api.out(who, "echo kept > /root/f")
     api.ok("POST", f"/v1/sandboxes/{who}/stop")
     fresh.kill()
-    fresh.kill_keeper(supervisor=True)
+    fresh.kill_keeper()
     fresh.start()
     assert api.get(who)["state"] == "stopped"
     api.ok("POST", f"/v1/sandboxes/{who}/start")
@@ -226,7 +240,7 @@ def test_killed_at_random_points(fresh, victim):
         if victim == "daemon":
             fresh.kill()
         elif victim == "keeper":
-            fresh.kill_keeper(supervisor=rng.random() < 0.5)
+            fresh.kill_keeper(rng.shuffle)
         else:
             fresh.kill_everything(rng.shuffle)
         if victim == "keeper":
@@ -275,7 +289,7 @@ def test_a_daemon_killed_while_it_starts(fresh):
         fresh.start(wait=False)
         time.sleep(rng.uniform(0, 0.05))
     fresh.kill()
-    fresh.kill_keeper(supervisor=True)
+    fresh.kill_keeper()
     fresh.start()
     assert api.process(who, n)["state"] == "running"
 

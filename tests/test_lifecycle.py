@@ -89,8 +89,11 @@ def test_lists_filter_by_metadata_state_and_name(api, make):
 
 def test_pages_are_stable_while_sandboxes_come_and_go(api, make):
     made = [make(image="tiny", metadata={"lot": "pages"})["id"] for _ in range(7)]
-    for order, want in (("asc", made), ("desc", made[::-1])):
-        assert [s["id"] for s in api.list(metadata__lot="pages", order=order)["sandboxes"]] == want
+    listed = api.list(metadata__lot="pages", order="asc")["sandboxes"]
+    times = [s["created_at"] for s in listed]
+    assert {s["id"] for s in listed} == set(made) and times == sorted(times)
+    made = [s["id"] for s in listed]  # as made, but for those of one millisecond
+    assert [s["id"] for s in api.list(metadata__lot="pages")["sandboxes"]] == made[::-1]
 
     seen, cursor, removed, pages = [], None, made[3], 0
     while True:

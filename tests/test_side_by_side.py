@@ -16,7 +16,7 @@ def test_two_instances(fresh, tiny_tar):
         two = int(other.api.out(b, ["cat", "/proc/self/uid_map"]).split()[1])
         assert abs(one - two) >= 65536, "two instances gave the same ids"
         fresh.kill()
-        fresh.kill_keeper(supervisor=True)
+        fresh.kill_keeper()
         assert other.api.out(b, ["echo", "unmoved"]) == "unmoved\n"
         fresh.start()
         assert fresh.api.out(a, ["echo", "back"]) == "back\n"

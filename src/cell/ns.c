@@ -89,10 +89,11 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
 }
 
 /* The sandbox's root: its own layer over the image, both shown with its ids. */
-static int make_root(const struct ns_cell *cell, const struct ns_spec *spec, int *ret_fd,
-                     struct err *err)
+static int make_root(const struct ns_host *host, const struct ns_cell *cell,
+                     const struct ns_spec *spec, int *ret_fd, struct err *err)
 {
-    char path[64];
+    char path[64], hook[sizeof(host->furniture) + 8];
+    (void)snprintf(hook, sizeof(hook), "%s/root", host->furniture);
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)cell->pid);
     _cleanup_fd_ int userns = open(path, O_RDONLY | O_CLOEXEC);
     if (userns < 0)
@@ -106,14 +107,15 @@ static int make_root(const struct ns_cell *cell, const struct ns_spec *spec, int
     if (r == 0)
         r = mount_idmap(upper, userns, err);
     if (r == 0)
-        r = mount_overlay(lower, upper, spec->uid_base, ret_fd, err);
+        r = mount_overlay(lower, upper, hook, spec->uid_base, ret_fd, err);
     return r;
 }
 
-int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err)
+int ns_release(const struct ns_host *host, struct ns_cell *cell, const struct ns_spec *spec,
+               struct err *err)
 {
     _cleanup_fd_ int root = -1;
-    int r = make_root(cell, spec, &root, err);
+    int r = make_root(host, cell, spec, &root, err);
     if (r < 0)
         return r;
     const char word = NS_WORD_ROOT;

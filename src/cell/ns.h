@@ -44,4 +44,5 @@ void ns_cell_close(struct ns_cell *cell); /* the descriptors; the process goes o
  * middle leaves a child that sees its end of file and exits. All of spec is borrowed. */
 int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns_cell *ret_cell,
                struct err *err);
-int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err);
+int ns_release(const struct ns_host *host, struct ns_cell *cell, const struct ns_spec *spec,
+               struct err *err);

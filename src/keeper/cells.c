@@ -281,7 +281,7 @@ static int launch(struct cell *c, struct ns_spec *spec, uint64_t disk_bytes, int
         r = storage_box(c->k->storage, c->id, disk_bytes, &box, err);
     spec->box_fd = box;
     if (r == 0)
-        r = ns_release(&cell, spec, err);
+        r = ns_release(c->k->ns, &cell, spec, err);
     if (r == 0)
         r = loop_add(c->k->loop, &c->exit_watch, cell.pidfd, EPOLLIN);
     if (r == 0)

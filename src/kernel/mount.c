@@ -71,7 +71,7 @@ int mount_new(const char *type, const struct mount_option *options, size_t n, ui
     return 0;
 }
 
-int mount_overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct err *err)
+static int overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct err *err)
 {
     char lower[FD_PATH_SIZE], upper[FD_PATH_SIZE], work[FD_PATH_SIZE];
     (void)snprintf(lower, sizeof(lower), "/proc/self/fd/%d", lower_fd);
@@ -89,6 +89,34 @@ int mount_overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct 
     int r = mount_new("overlay", options, ARRAY_LEN(options), MOUNT_ATTR_NODEV, ret_fd, err);
     (void)setfsuid(0);
     (void)setfsgid(0);
+    return r;
+}
+
+/* Both layers hang on the one hook, the upper over the lower: their descriptors reach either. */
+static int overlay_attached(int lower_fd, int upper_fd, const char *hook, uint32_t ids,
+                            int *ret_fd, struct err *err)
+{
+    int r = mount_place_at(lower_fd, AT_FDCWD, hook, err);
+    if (r < 0)
+        return r;
+    r = mount_place_at(upper_fd, AT_FDCWD, hook, err);
+    if (r == 0) {
+        r = overlay(lower_fd, upper_fd, ids, ret_fd, err);
+        (void)umount2(hook, MNT_DETACH | UMOUNT_NOFOLLOW);
+    }
+    (void)umount2(hook, MNT_DETACH | UMOUNT_NOFOLLOW);
+    return r;
+}
+
+int mount_overlay(int lower_fd, int upper_fd, const char *hook, uint32_t ids, int *ret_fd,
+                  struct err *err)
+{
+    static bool must_attach; /* learned once: before Linux 6.15 */
+    int r = must_attach ? -EINVAL : overlay(lower_fd, upper_fd, ids, ret_fd, err);
+    if (r == -EINVAL) {
+        r = overlay_attached(lower_fd, upper_fd, hook, ids, ret_fd, err);
+        must_attach = r == 0;
+    }
     return r;
 }
 

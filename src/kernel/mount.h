@@ -23,8 +23,11 @@ int mount_new(const char *type, const struct mount_option *options, size_t n, ui
 
 /* An overlay of upper on lower, both detached mounts; upper holds the directories "upper" and
  * "work". `ids` is the host id of root in the user namespace both layers are mapped to: overlayfs
- * keeps its mounter's identity and must be able to write as somebody the layers can name. */
-int mount_overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct err *err);
+ * keeps its mounter's identity and must be able to write as somebody the layers can name. `hook` is
+ * a directory of our own mount namespace where the layers hang for a moment on older kernels, which
+ * take attached ones only. */
+int mount_overlay(int lower_fd, int upper_fd, const char *hook, uint32_t ids, int *ret_fd,
+                  struct err *err);
 
 /* Put a detached mount over what `target_fd` is; or over `path` below dirfd (AT_FDCWD: an absolute
  * path of our own), which must not be reached through a symbolic link. */
