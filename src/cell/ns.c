@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -34,6 +37,56 @@ static int write_map(pid_t pid, const char *file, uint32_t base, struct err *err
     return r < 0 ? err_set(err, -r, "cannot write %s", file) : 0;
 }
 
+/* The cell's first process: its pid, or -errno. */
+static pid_t clone_cell(const struct ns_host *host, const struct ns_spec *spec, uint64_t flags,
+                        const int go[2], const int status[2], int *ret_pidfd)
+{
+    struct clone_args args = {
+        .flags = NAMESPACES | CLONE_PIDFD | flags,
+        .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+        .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* 0: as the helper's own */
+    };
+    if (spec->cgroup->init_group >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)spec->cgroup->init_group;
+    }
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    if (pid == 0) {
+        (void)close(go[0]);
+        (void)close(status[0]);
+        ns_child(host, spec, go[1], status[1]);
+    }
+    return pid < 0 ? -errno : pid;
+}
+
+/* The same where the cell's cgroup namespace is there already: it is entered with rights that the
+ * first process never has, and its members are started by one of them, which we are not. So a
+ * helper goes there, starts that process as a child of ours, and is gone. */
+static pid_t clone_within(const struct ns_host *host, const struct ns_spec *spec, const int go[2],
+                          const int status[2], int *ret_pidfd)
+{
+    struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+                               .exit_signal = SIGCHLD,
+                               .cgroup = (uint64_t)spec->cgroup->init_group };
+    pid_t pid = -ECHILD, helper = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    if (helper < 0)
+        return -errno;
+    if (helper == 0) {
+        int pidfd = -1;
+        pid = setns(spec->cgroup->ns, CLONE_NEWCGROUP) < 0
+                  ? -errno
+                  : clone_cell(host, spec, CLONE_PARENT, go, status, &pidfd);
+        _exit(fd_send_msg(go[1], &pid, sizeof(pid), &pidfd, pid > 0 ? 1 : 0) < 0);
+    }
+    while (waitpid(helper, NULL, 0) < 0 && errno == EINTR)
+        ;
+    size_t nfds = 0;
+    if (fd_wait(go[0], POLLIN, 0) <= 0 ||
+        fd_recv_msg(go[0], &pid, sizeof(pid), ret_pidfd, 1, &nfds) != (ssize_t)sizeof(pid))
+        return -ECHILD;
+    return pid > 0 && nfds != 1 ? -ECHILD : pid;
+}
+
 int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns_cell *ret_cell,
                struct err *err)
 {
@@ -47,28 +100,14 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
     }
 
     int pidfd = -1;
-    struct clone_args args = {
-        .flags = NAMESPACES | CLONE_PIDFD,
-        .pidfd = (uint64_t)(uintptr_t)&pidfd,
-        .exit_signal = SIGCHLD,
-    };
-    if (spec->cgroup->init_group >= 0) {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (uint64_t)spec->cgroup->init_group;
-    }
-    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-    if (pid == 0) {
-        (void)close(go[0]);
-        (void)close(status[0]);
-        ns_child(host, spec, go[1], status[1]);
-    }
-    int code = errno;
+    pid_t pid = spec->cgroup->ns >= 0 ? clone_within(host, spec, go, status, &pidfd)
+                                      : clone_cell(host, spec, 0, go, status, &pidfd);
     (void)close(go[1]);
     (void)close(status[1]);
     if (pid < 0) {
         (void)close(go[0]);
         (void)close(status[0]);
-        return err_set(err, code, "cannot make namespaces");
+        return err_set(err, -pid, "cannot make namespaces");
     }
     struct ns_cell cell = { pid, pidfd, go[0], status[0] };
     int r = write_map(pid, "uid_map", spec->uid_base, err);

@@ -237,7 +237,7 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
     await(go_fd, NS_WORD_MAPPED, NULL);
     if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 || setsid() < 0)
         return err_set(err, errno, "cannot become root inside");
-    if (unshare(CLONE_NEWCGROUP) < 0)
+    if (spec->cgroup->ns < 0 && unshare(CLONE_NEWCGROUP) < 0)
         return err_set(err, errno, "cannot make a cgroup namespace");
     if (sethostname(spec->id, strlen(spec->id)) < 0)
         return err_set(err, errno, "cannot set the host name");

@@ -170,10 +170,10 @@ int birth(struct proc *p, const struct call *call, struct err *err)
                  : open_pipes(p, (call->flags & WIRE_F_STDIN) != 0, &e);
     if (r < 0)
         return err_name(err, -r, "internal", "cannot open %s: %s",
-                        terminal ? "a terminal" : "pipes", strerrordesc_np(-r));
+                        terminal ? "a terminal" : "pipes", strerror(-r));
     r = family_new(&p->family);
     if (r < 0)
-        return err_name(err, -r, "internal", "cannot make a group: %s", strerrordesc_np(-r));
+        return err_name(err, -r, "internal", "cannot make a group: %s", strerror(-r));
 
     struct launch l = {
         .argv = call->argv,

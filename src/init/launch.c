@@ -166,7 +166,7 @@ static _Noreturn void child_main(const struct launch *l, bool inside, int report
         child_fail(report_fd, LAUNCH_WORKDIR, -r);
 
     /* All of ours are close-on-exec already; should one not be, it ends here. */
-    (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    (void)syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC);
     /* Dispositions are the default ones: we have no handlers, only a mask. */
     sigset_t none;
     (void)sigemptyset(&none);
@@ -234,18 +234,18 @@ int launch_explain(struct launch_report report, const char *program, const char 
             return err_name(err, code, "program_not_found", "there is no program '%.100s'",
                             program);
         return err_name(err, code, "program_not_executable", "'%.100s' cannot be run: %s", program,
-                        strerrordesc_np(code));
+                        strerror(code));
     case LAUNCH_WORKDIR:
         return err_name(err, code, "workdir_not_found", "cannot enter '%.100s': %s", cwd,
-                        strerrordesc_np(code));
+                        strerror(code));
     case LAUNCH_IDS:
         return err_name(err, code, "user_not_found", "cannot take on the user's ids: %s",
-                        strerrordesc_np(code));
+                        strerror(code));
     case LAUNCH_STDIO:
     case LAUNCH_FAMILY:
     case LAUNCH_LIMITS:
     case LAUNCH_TERMINAL: break;
     }
     return err_name(err, code ? code : EIO, "internal", "start step %d failed: %s", report.step,
-                    strerrordesc_np(code));
+                    strerror(code));
 }

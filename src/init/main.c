@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -30,8 +30,6 @@
 #include "init/sweep.h"
 
 #define COOKIE_VARIABLE "WARREN_CLONE_COOKIE"
-#define BIG_BYTES (64 * 1024) /* allocations of this size come and go as mappings of their own */
-#define IDLE_MS 1000          /* after which what a burst left of the heap goes back */
 
 struct options {
     int listen_fd, oom_fd, group_fd;
@@ -41,7 +39,7 @@ struct options {
 
 static _Noreturn void die(const char *what, int r)
 {
-    (void)fprintf(stderr, "warren-init: %s: %s\n", what, strerrordesc_np(-r));
+    (void)fprintf(stderr, "warren-init: %s: %s\n", what, strerror(-r));
     _exit(1);
 }
 
@@ -105,7 +103,7 @@ static bool take_cookie(uint64_t ret_cookie[2])
 static void shape_ourselves(void)
 {
     (void)prctl(PR_SET_NAME, "warren-init");
-    (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    (void)syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC);
     int fd = 0;
     while (fd >= 0 && fd <= 2) /* until 0, 1 and 2 are taken */
         fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -120,9 +118,6 @@ static void shape_ourselves(void)
         (void)signal(signo, SIG_DFL); /* whoever started us may have ignored some */
     if (getpid() != 1)
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    (void)mallopt(M_MMAP_THRESHOLD, BIG_BYTES);
-    (void)mallopt(M_TRIM_THRESHOLD, BIG_BYTES);
-    (void)mallopt(M_TOP_PAD, 0);
 }
 
 static void on_child(struct watch *w, uint32_t events)
@@ -150,19 +145,6 @@ static int listen_for_children(void)
     return poller_want(&child_watch, EPOLLIN);
 }
 
-/* A burst leaves a heap behind; a thousand of us are idle at a time. */
-static int64_t trim_at = INT64_MAX;
-
-static void trim_tick(int64_t now)
-{
-    if (now >= trim_at) {
-        trim_at = INT64_MAX;
-        (void)malloc_trim(0);
-    }
-    if (trim_at != INT64_MAX)
-        poller_wake_at(trim_at);
-}
-
 static _Noreturn void run(void)
 {
     for (;;) {
@@ -171,15 +153,9 @@ static _Noreturn void run(void)
             procs_tick(now);
             peers_tick(now);
             sweep_tick(now);
-            trim_tick(now);
         }
-        bool busy = peers_count() > 0;
         peers_settle();
         procs_bury();
-        if (busy && peers_count() == 0) {
-            trim_at = clock_mono_ms() + IDLE_MS;
-            poller_wake_at(trim_at);
-        }
     }
 }
 

@@ -133,7 +133,7 @@ int ps_all(pid_t **ret_pids, size_t *ret_n)
     _Alignas(struct dirent64) char buf[ENTRIES_BYTES];
     pid_t self = getpid();
     for (;;) {
-        ssize_t n = getdents64(fd, buf, sizeof(buf));
+        ssize_t n = getdents64(fd, (void *)buf, sizeof(buf));
         if (n < 0) {
             free(l.p);
             return -errno;

@@ -465,7 +465,8 @@ static void adopt_one(struct keeper *k, const char *id)
     c->exit_watch.fn = on_exit_event;
     c->status_watch.fn = on_status;
     (void)uidrange_adopt(k->uids, rec.uid_base);
-    (void)fchownat(dir, "init.sock", k->client_uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW); /* may be new */
+    if (fchownat(dir, "init.sock", k->client_uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
+        log_warn("its socket may still belong to another user sandbox=%s", id);
     if (loop_add(k->loop, &c->exit_watch, pidfd, EPOLLIN) < 0)
         log_error("cannot watch a running cell sandbox=%s", id);
     log_info("adopted sandbox=%s pid=%d", id, (int)rec.pid);

@@ -7,11 +7,9 @@
 #include <getopt.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -215,8 +213,9 @@ static int run(struct config *c, struct err *err)
     (void)setrlimit(RLIMIT_NOFILE, &files);
     (void)signal(SIGPIPE, SIG_IGN);
     /* Mounts made here are seen here only, and vanish with us and the cells that use them. */
-    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-        return err_set(err, errno, "cannot make a mount namespace (are you root?)");
+    r = mount_own_namespace(err);
+    if (r < 0)
+        return r;
     struct storage *storage = NULL;
     static struct keeper k; /* static: what it still holds at the end is no leak */
     r = storage_open(c->data_path, &storage, err);

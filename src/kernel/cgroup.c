@@ -4,10 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/sched.h>
 #include <mntent.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -23,6 +29,7 @@ struct cgroup_host {
     int unified;                /* our root group in the unified hierarchy, or -1 */
     int v1[CGROUP_CONTROLLERS]; /* our root group in a v1 hierarchy, or -1 */
     bool in_v2[CGROUP_CONTROLLERS];
+    bool ns_bounds; /* the unified hierarchy's delegation ends at cgroup namespaces */
     int parents[CGROUP_CONTROLLERS + 1]; /* the hierarchies' own roots, unified last */
     char unified_options[256];           /* that the unified hierarchy is mounted with */
     char name[64];
@@ -128,6 +135,7 @@ int cgroup_host_open(const char *name, struct cgroup_host **ret_host, struct err
 
     int unified = h->parents[CGROUP_CONTROLLERS];
     if (unified >= 0) {
+        h->ns_bounds = has_word(h->unified_options, "nsdelegate", ",");
         char list[STAT_SIZE];
         if (fd_read_file_at(unified, "cgroup.controllers", list, sizeof(list)) < 0)
             list[0] = '\0';
@@ -308,6 +316,7 @@ void cgroup_fds_close(struct cgroup_fds *fds)
     fd_close_all(&fds->work_group, 1);
     fd_close_all(&fds->oom, 1);
     fd_close_all(fds->procs, CGROUP_CONTROLLERS);
+    fd_close_all(&fds->ns, 1);
     *fds = (struct cgroup_fds)CGROUP_FDS_INIT;
 }
 
@@ -321,12 +330,49 @@ static int delegate(int group, int work, uint32_t owner)
     return 0;
 }
 
+static _Noreturn void send_namespace(int sock)
+{
+    int fd = unshare(CLONE_NEWCGROUP) < 0 ? -1 : open("/proc/self/ns/cgroup", O_RDONLY | O_CLOEXEC);
+    _exit(fd < 0 || fd_send_msg(sock, "n", 1, &fd, 1) < 0);
+}
+
+/* A cgroup namespace with `group` as its root. Where namespaces bound what is delegated
+ * (nsdelegate, which systemd asks for), init can start a process in `work` only if the root of its
+ * namespace lies above both of them. The kernel makes a namespace of where its maker is, and nobody
+ * can be in a group that hands controllers down: so before it does, by a process that lives for just
+ * this. */
+static int make_namespace(int group, int *ret_fd)
+{
+    int sock[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
+        return -errno;
+    struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+                               .exit_signal = SIGCHLD,
+                               .cgroup = (uint64_t)group };
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    if (pid == 0)
+        send_namespace(sock[1]);
+    int r = pid < 0 ? -errno : 0;
+    (void)close(sock[1]);
+    char word;
+    size_t nfds = 0;
+    if (r == 0 && (fd_recv_msg(sock[0], &word, 1, ret_fd, 1, &nfds) != 1 || nfds != 1))
+        r = -ECHILD;
+    (void)close(sock[0]);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return r;
+}
+
 static int make_unified(struct cgroup_host *h, const char *id, uint32_t owner,
                         struct cgroup_fds *fds, struct err *err)
 {
     _cleanup_fd_ int group = open_group(h->unified, id, true);
     if (group < 0)
         return err_set(err, -group, "cannot make control group '%s'", id);
+    int r = h->ns_bounds ? make_namespace(group, &fds->ns) : 0;
+    if (r < 0)
+        return err_set(err, -r, "cannot make a cgroup namespace for '%s'", id);
     enable_children(h, group);
     fds->init_group = open_group(group, "init", true);
     if (fds->init_group < 0)
@@ -334,7 +380,7 @@ static int make_unified(struct cgroup_host *h, const char *id, uint32_t owner,
     fds->work_group = open_group(group, "work", true);
     if (fds->work_group < 0)
         return err_set(err, -fds->work_group, "cannot make control group '%s/work'", id);
-    int r = delegate(group, fds->work_group, owner);
+    r = delegate(group, fds->work_group, owner);
     if (r < 0)
         return err_set(err, -r, "cannot delegate control group '%s'", id);
     if (h->in_v2[CGROUP_MEMORY])

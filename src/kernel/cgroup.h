@@ -37,8 +37,9 @@ struct cgroup_fds {
     int work_group;                /* likewise, for the workload */
     int oom;                       /* the file that counts OOM kills; -1 without memory */
     int procs[CGROUP_CONTROLLERS]; /* v1 cgroup.procs of the workload; -1 where not in v1 */
+    int ns; /* a cgroup namespace that pid 1 must be born in; -1 where one of its own making does */
 };
-#define CGROUP_FDS_INIT { -1, -1, -1, { -1, -1, -1 } }
+#define CGROUP_FDS_INIT { -1, -1, -1, { -1, -1, -1 }, -1 }
 void cgroup_fds_close(struct cgroup_fds *fds);
 
 /* Make the groups of a cell. `owner` is the host uid of root inside: it may make groups below

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <mntent.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -139,6 +140,26 @@ int mount_place_at(int mount_fd, int dirfd, const char *path, struct err *err)
         return err_set(err, errno, "cannot open mount point '%s'", path);
     int r = mount_place(mount_fd, target, err);
     return r < 0 ? err_wrap(err, r, "'%s'", path) : 0;
+}
+
+int mount_own_namespace(struct err *err)
+{
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_set(err, errno, "cannot make a mount namespace (are you root?)");
+    _cleanup_fd_ int tree =
+        open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    _cleanup_fd_ int self = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (tree < 0 || self < 0)
+        return err_set(err, errno, "cannot copy the root (is /proc mounted?)");
+    if (setns(self, CLONE_NEWNS) < 0) /* leaves any chroot */
+        return err_set(err, errno, "cannot reach the namespace's root");
+    int r = mount_place_at(tree, AT_FDCWD, "/proc", err); /* a directory that every host has */
+    if (r < 0)
+        return r;
+    if (fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+        chdir("/") < 0)
+        return err_set(err, errno, "cannot make the root our own");
+    return 0;
 }
 
 static bool holds(const char *dir, const char *path)

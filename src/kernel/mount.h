@@ -34,6 +34,11 @@ int mount_overlay(int lower_fd, int upper_fd, const char *hook, uint32_t ids, in
 int mount_place(int mount_fd, int target_fd, struct err *err);
 int mount_place_at(int mount_fd, int dirfd, const char *path, struct err *err);
 
+/* Enter a mount namespace of our own, private, with what is our root now as the root of it. That is
+ * more than unshare(2) does where we were started in a chroot: the kernel makes no user namespaces
+ * for a process whose root is not its mount namespace's. */
+int mount_own_namespace(struct err *err);
+
 /* In a private mount namespace: let go of every mount that neither holds one of the `keep` paths
  * nor is a control group hierarchy. Each cell starts from a copy of what is left. */
 void mount_trim(const char *const *keep, size_t n);
