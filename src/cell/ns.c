@@ -114,8 +114,8 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
     if (r == 0)
         r = write_map(pid, "gid_map", spec->uid_base, err);
     if (r == 0) {
-        const char word = NS_WORD_MAPPED;
-        r = fd_send_msg(cell.go_fd, &word, 1, NULL, 0);
+        const struct ns_word word = { .word = NS_WORD_MAPPED };
+        r = fd_send_msg(cell.go_fd, &word, sizeof(word), NULL, 0);
         if (r < 0)
             r = err_set(err, -r, "the cell's first process is gone");
     }
@@ -128,37 +128,56 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
 }
 
 /* The sandbox's root: its own layer over the image, both shown with its ids. */
+struct layers {
+    int userns, lower, upper, root;
+};
+
+static void layers_close(struct layers *l)
+{
+    const int fds[] = { l->root, l->upper, l->lower, l->userns };
+    fd_close_all(fds, ARRAY_LEN(fds));
+}
+
 static int make_root(const struct ns_host *host, const struct ns_cell *cell,
-                     const struct ns_spec *spec, int *ret_fd, struct err *err)
+                     const struct ns_spec *spec, struct layers *l, struct err *err)
 {
     char path[64], hook[sizeof(host->furniture) + 8];
     (void)snprintf(hook, sizeof(hook), "%s/root", host->furniture);
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)cell->pid);
-    _cleanup_fd_ int userns = open(path, O_RDONLY | O_CLOEXEC);
-    if (userns < 0)
+    l->userns = open(path, O_RDONLY | O_CLOEXEC);
+    if (l->userns < 0)
         return err_set(err, errno, "cannot open the user namespace");
-    _cleanup_fd_ int lower = -1, upper = -1;
-    int r = mount_clone(spec->image_fd, "", &lower, err);
+    int r = mount_clone(spec->image_fd, "", &l->lower, err);
     if (r == 0)
-        r = mount_idmap(lower, userns, err);
+        r = mount_idmap(l->lower, l->userns, err);
     if (r == 0)
-        r = mount_clone(spec->box_fd, "", &upper, err);
+        r = mount_clone(spec->box_fd, "", &l->upper, err);
     if (r == 0)
-        r = mount_idmap(upper, userns, err);
+        r = mount_idmap(l->upper, l->userns, err);
     if (r == 0)
-        r = mount_overlay(lower, upper, hook, spec->uid_base, ret_fd, err);
+        r = mount_overlay(l->lower, l->upper, hook, spec->uid_base, &l->root, err);
     return r;
 }
 
 int ns_release(const struct ns_host *host, struct ns_cell *cell, const struct ns_spec *spec,
                struct err *err)
 {
-    _cleanup_fd_ int root = -1;
-    int r = make_root(host, cell, spec, &root, err);
+    /* Closed after the word is given: letting go of a mount can take the kernel a while. */
+    _cleanup_(layers_close) struct layers l = { -1, -1, -1, -1 };
+    int r = make_root(host, cell, spec, &l, err);
     if (r < 0)
         return r;
-    const char word = NS_WORD_ROOT;
-    r = fd_send_msg(cell->go_fd, &word, 1, &root, 1);
+    struct ns_word word = { .word = NS_WORD_ROOT };
+    const int late[NS_LATE_MAX] = { spec->cgroup->oom, spec->cgroup->procs[0],
+                                    spec->cgroup->procs[1], spec->cgroup->procs[2] };
+    int fds[1 + NS_LATE_MAX] = { l.root };
+    size_t n = 1;
+    for (size_t i = 0; i < NS_LATE_MAX; i++) {
+        word.has[i] = late[i] >= 0;
+        if (word.has[i])
+            fds[n++] = late[i];
+    }
+    r = fd_send_msg(cell->go_fd, &word, sizeof(word), fds, n);
     if (r < 0)
         return err_set(err, -r, "the cell's first process is gone");
     (void)close(take_fd(cell->go_fd));

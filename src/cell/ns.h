@@ -27,7 +27,7 @@ struct ns_spec {
     int image_fd;                  /* the image's root, opened in our mount namespace */
     int box_fd;                    /* holds "upper" and "work"; ns_release needs it first */
     uint32_t uid_base;             /* host id of root inside */
-    const struct cgroup_fds *cgroup;
+    const struct cgroup_fds *cgroup; /* ns_prepare needs the groups, ns_release all of it */
     int listen_fd;                 /* a bound socket, for warren-init */
 };
 

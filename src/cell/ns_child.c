@@ -83,12 +83,6 @@ static int place_parts(int root, const struct parts *p, struct err *err)
         r = place(root, p->proc, "proc", err);
     if (r == 0)
         r = place(root, p->sys, "sys", err);
-    if (r == 0)
-        r = mount_place_at(p->pts, p->dev, "pts", err);
-    if (r == 0)
-        r = mount_place_at(p->shm, p->dev, "shm", err);
-    if (r == 0)
-        r = mount_place_at(p->mqueue, p->dev, "mqueue", err);
     return r;
 }
 
@@ -124,38 +118,57 @@ static int loopback_up(struct err *err)
     return 0;
 }
 
-static int build_inside(const struct ns_host *h, const struct ns_spec *spec,
-                        const struct parts *parts, int root_mount, struct err *err)
+/* Put a part in a directory of ours. Nothing can be mounted on a tree that is not attached (before
+ * Linux 6.15), and what is attached can be moved with all that is on it. */
+static int hang(const struct ns_host *h, int mount, const char *hook, struct err *err)
 {
-    /* Nothing can be mounted on a tree that is not attached (before Linux 6.15): any directory of
-     * ours will do as its place, and is out of sight after the pivot. */
-    char hook[sizeof(h->furniture) + 8];
-    (void)snprintf(hook, sizeof(hook), "%s/root", h->furniture);
-    int r = mount_place_at(root_mount, AT_FDCWD, hook, err);
+    char path[sizeof(h->furniture) + 8];
+    (void)snprintf(path, sizeof(path), "%s/%s", h->furniture, hook);
+    return mount_place_at(mount, AT_FDCWD, path, err);
+}
+
+/* All that needs no root yet, done while the keeper makes it. */
+static int assemble(const struct ns_host *h, const struct parts *p, struct err *err)
+{
+    int r = hang(h, p->proc, "proc", err);
     if (r == 0)
-        r = place_parts(root_mount, parts, err);
+        r = hang(h, p->sys, "sys", err);
     for (size_t i = 0; r == 0 && i < h->nmasks; i++)
-        r = mask_one(h, parts, &h->masks[i], err);
+        r = mask_one(h, p, &h->masks[i], err);
+    if (r == 0)
+        r = hang(h, p->dev, "own-dev", err);
+    if (r == 0)
+        r = mount_place_at(p->pts, p->dev, "pts", err);
+    if (r == 0)
+        r = mount_place_at(p->shm, p->dev, "shm", err);
+    if (r == 0)
+        r = mount_place_at(p->mqueue, p->dev, "mqueue", err);
+    return r;
+}
+
+static int enter_root(const struct ns_host *h, const struct parts *parts, int root,
+                      struct err *err)
+{
+    int r = hang(h, root, "root", err); /* out of sight after the pivot */
+    if (r == 0)
+        r = place_parts(root, parts, err);
     if (r < 0)
         return r;
-    if (fchdir(root_mount) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+    if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
         return err_set(err, errno, "cannot change the root");
     if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return err_set(err, errno, "cannot leave the old root");
     return 0;
 }
 
-/* Wait for the keeper's next word. */
-static void await(int go_fd, char expected, int *ret_fd)
+/* Wait for the keeper's next word, and the descriptors with it; returns how many. */
+static size_t await(int go_fd, char expected, struct ns_word *ret_word, int fds[1 + NS_LATE_MAX])
 {
-    char word;
     size_t nfds = 0;
-    int fd = -1;
-    if (fd_recv_msg(go_fd, &word, 1, &fd, 1, &nfds) <= 0 || word != expected ||
-        (ret_fd != NULL) != (nfds == 1))
+    ssize_t n = fd_recv_msg(go_fd, ret_word, sizeof(*ret_word), fds, 1 + NS_LATE_MAX, &nfds);
+    if (n != (ssize_t)sizeof(*ret_word) || ret_word->word != expected)
         _exit(1); /* the keeper is gone or gave up: nobody is there to tell */
-    if (ret_fd)
-        *ret_fd = fd;
+    return nfds;
 }
 
 static bool is_kept(int cap)
@@ -166,13 +179,19 @@ static bool is_kept(int cap)
     return false;
 }
 
-static int drop_rights(const struct ns_host *h, struct err *err)
+/* From the next exec on. What we hold until then we need: the filter is installed last. */
+static int bound_rights(struct err *err)
 {
     struct rlimit none = { 0, 0 };
     (void)setrlimit(RLIMIT_CORE, &none);
-    for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
-        if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap) < 0)
+    for (int cap = 0; cap <= CAP_LAST_CAP || prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+        if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap) < 0 && errno != EINVAL)
             return err_set(err, errno, "cannot drop capability %d", cap);
+    return 0;
+}
+
+static int install_filter(const struct ns_host *h, struct err *err)
+{
     int r = seccomp_install(h->filter);
     return r < 0 ? err_set(err, -r, "cannot install the seccomp filter") : 0;
 }
@@ -183,13 +202,12 @@ static int pin(int fd, int n)
     return fd < 0 || dup2(fd, n) < 0 ? -1 : n;
 }
 
-static int become_init(const struct ns_host *h, const struct ns_spec *spec, int status_fd,
-                       struct err *err)
+static int become_init(const struct ns_host *h, const struct ns_spec *spec,
+                       const int late[NS_LATE_MAX], int status_fd, struct err *err)
 {
     /* Descriptors first move above every number they will be given, so none is overwritten. */
-    const struct cgroup_fds *c = spec->cgroup;
-    int from[] = { spec->listen_fd, c->oom, c->work_group, c->procs[0], c->procs[1], c->procs[2] };
-    static const char *const names[] = { "--listen", "--oom", "--group",
+    int from[] = { spec->listen_fd, spec->cgroup->work_group, late[0], late[1], late[2], late[3] };
+    static const char *const names[] = { "--listen", "--group", "--oom",
                                          "--procs",  "--procs", "--procs" };
     char numbers[ARRAY_LEN(from)][ARG_SIZE], cookie[64];
     const char *argv[2 + 2 * ARRAY_LEN(from)] = { "warren-init" };
@@ -228,13 +246,14 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
                 struct err *err)
 {
     struct parts parts;
-    int root = -1;
+    struct ns_word word;
+    int fds[1 + NS_LATE_MAX], late[NS_LATE_MAX];
     sigset_t all;
 
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_UNBLOCK, &all, NULL);
     (void)umask(022);
-    await(go_fd, NS_WORD_MAPPED, NULL);
+    (void)await(go_fd, NS_WORD_MAPPED, &word, fds);
     if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 || setsid() < 0)
         return err_set(err, errno, "cannot become root inside");
     if (spec->cgroup->ns < 0 && unshare(CLONE_NEWCGROUP) < 0)
@@ -244,13 +263,21 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
     int r = loopback_up(err);
     if (r == 0)
         r = make_parts(h, &parts, err);
+    if (r == 0)
+        r = assemble(h, &parts, err);
+    if (r == 0)
+        r = bound_rights(err);
     if (r < 0)
         return r;
-    await(go_fd, NS_WORD_ROOT, &root);
-    r = build_inside(h, spec, &parts, root, err);
+    size_t nfds = await(go_fd, NS_WORD_ROOT, &word, fds), next = 1;
+    for (size_t i = 0; i < NS_LATE_MAX; i++)
+        late[i] = word.has[i] && next < nfds ? fds[next++] : -1;
+    if (nfds == 0)
+        return err_set(err, EPROTO, "no root came with the word");
+    r = enter_root(h, &parts, fds[0], err);
     if (r == 0)
-        r = drop_rights(h, err);
-    return r < 0 ? r : become_init(h, spec, status_fd, err);
+        r = install_filter(h, err);
+    return r < 0 ? r : become_init(h, spec, late, status_fd, err);
 }
 
 _Noreturn void ns_child(const struct ns_host *host, const struct ns_spec *spec, int go_fd,

@@ -169,8 +169,10 @@ static int make_furniture(const char *path, struct err *err)
     _cleanup_fd_ int base = open_in(AT_FDCWD, path, err);
     if (base < 0)
         return base;
-    if (mkdirat(base, "root", 0711) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot make the furniture");
+    static const char *const hooks[] = { "root", "proc", "sys", "own-dev" };
+    for (size_t i = 0; i < ARRAY_LEN(hooks); i++) /* where a cell's child assembles its parts */
+        if (mkdirat(base, hooks[i], 0711) < 0 && errno != EEXIST)
+            return err_set(err, errno, "cannot make the furniture");
     int r = furnish(base, "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, make_dev, err);
     if (r == 0)
         r = furnish(base, "masks", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,

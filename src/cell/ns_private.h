@@ -23,10 +23,17 @@ struct ns_mask {
     char path[NS_PATH_SIZE]; /* below it: "kcore" */
 };
 
-/* The keeper's two words to the child: "your ids are mapped", "here is your root". */
-#define NS_WORD_MAPPED 'm'
-#define NS_WORD_ROOT 'r'
+/* The keeper's two words to the child. With the second come descriptors: the root, then those that
+ * `has` says, in this order: the OOM counter, the v1 groups to join. */
+#define NS_WORD_MAPPED 'm' /* your ids are mapped */
+#define NS_WORD_ROOT 'r'   /* here is the rest */
 
+#define NS_LATE_MAX (1 + CGROUP_CONTROLLERS)
+
+struct ns_word {
+    char word;
+    bool has[NS_LATE_MAX];
+};
 
 struct ns_host {
     int init_fd; /* sealed; not readable by anyone, so no process of it can be traced */

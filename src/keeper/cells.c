@@ -262,9 +262,21 @@ static void on_status(struct watch *w, uint32_t events)
     answer_asker(c, 0, NULL);
 }
 
-/* The box is made while the child builds its side. */
-static int launch(struct cell *c, struct ns_spec *spec, uint64_t disk_bytes, int run_dir,
-                  struct err *err)
+/* The rest of what the cell needs, made while its child builds the inside. */
+static int provide(struct cell *c, const struct keeper_limits *l, struct cgroup_fds *fds,
+                   struct ns_cell *cell, struct ns_spec *spec, struct err *err)
+{
+    const struct cgroup_limits limits = { l->memory_bytes, l->cpu_millis, l->pids };
+    _cleanup_fd_ int box = -1;
+    int r = cgroup_make_limits(c->k->cgroups, c->id, &limits, fds, err);
+    if (r == 0)
+        r = storage_box(c->k->storage, c->id, l->disk_bytes, &box, err);
+    spec->box_fd = box;
+    return r < 0 ? r : ns_release(c->k->ns, cell, spec, err);
+}
+
+static int launch(struct cell *c, struct ns_spec *spec, const struct keeper_limits *limits,
+                  struct cgroup_fds *fds, int run_dir, struct err *err)
 {
     struct ns_cell cell = NS_CELL_INIT;
     int r = ns_prepare(c->k->ns, spec, &cell, err);
@@ -276,12 +288,8 @@ static int launch(struct cell *c, struct ns_spec *spec, uint64_t disk_bytes, int
         r = err_set(err, -r, "the cell's first process is gone");
     else
         r = record_write(run_dir, &c->record, err);
-    _cleanup_fd_ int box = -1;
     if (r == 0)
-        r = storage_box(c->k->storage, c->id, disk_bytes, &box, err);
-    spec->box_fd = box;
-    if (r == 0)
-        r = ns_release(c->k->ns, &cell, spec, err);
+        r = provide(c, limits, fds, &cell, spec, err);
     if (r == 0)
         r = loop_add(c->k->loop, &c->exit_watch, cell.pidfd, EPOLLIN);
     if (r == 0)
@@ -304,8 +312,6 @@ static int build(struct cell *c, const struct keeper_request *req, struct err *e
     struct keeper *k = c->k;
     _cleanup_fd_ int image = -1, run_dir = -1, sock = -1;
     _cleanup_(cgroup_fds_close) struct cgroup_fds fds = CGROUP_FDS_INIT;
-    const struct cgroup_limits limits = { req->limits.memory_bytes, req->limits.cpu_millis,
-                                          req->limits.pids };
 
     int r = storage_image(k->storage, req->image, &image, err);
     if (r < 0)
@@ -318,11 +324,11 @@ static int build(struct cell *c, const struct keeper_request *req, struct err *e
     r = run_dir < 0 ? run_dir : make_init_socket(k, c->id, &sock, err);
     if (r < 0)
         goto undo_run_dir;
-    r = cgroup_make(k->cgroups, c->id, c->record.uid_base, &limits, &fds, err);
+    r = cgroup_make(k->cgroups, c->id, c->record.uid_base, &fds, err);
     if (r < 0)
         goto undo_run_dir;
     struct ns_spec spec = { c->id, image, -1, c->record.uid_base, &fds, sock };
-    r = launch(c, &spec, req->limits.disk_bytes, run_dir, err);
+    r = launch(c, &spec, &req->limits, &fds, run_dir, err);
     if (r == 0)
         return 0;
     (void)cgroup_remove(k->cgroups, c->id);

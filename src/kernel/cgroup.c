@@ -81,29 +81,6 @@ static int find_mounts(struct cgroup_host *h, struct err *err)
     return 0;
 }
 
-/* Moving a process between groups waits for every cpu (some 10 ms) unless the kernel is told that
- * moves matter: a switch of the whole host's, on its unified hierarchy (Linux 6.0). In v2 a process
- * is born in its group and none is needed; in v1 each command is moved once. The hierarchy's other
- * options are named again, because those that are not would be switched off. */
-static void favour_moves(const struct cgroup_host *h)
-{
-    static const char *const options[] = { "nsdelegate", "memory_localevents",
-                                           "memory_recursiveprot", "memory_hugetlb_accounting",
-                                           "pids_localevents" };
-    int root = h->parents[CGROUP_CONTROLLERS];
-    if (root < 0 || has_word(h->unified_options, "favordynmods", ","))
-        return;
-    _cleanup_fd_ int fs = fspick(root, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
-    if (fs < 0)
-        return;
-    for (size_t i = 0; i < ARRAY_LEN(options); i++)
-        if (has_word(h->unified_options, options[i], ",") &&
-            fsconfig(fs, FSCONFIG_SET_FLAG, options[i], NULL, 0) < 0)
-            return;
-    if (fsconfig(fs, FSCONFIG_SET_FLAG, "favordynmods", NULL, 0) == 0)
-        (void)fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0);
-}
-
 /* Hand the v2 controllers down to the children of `dirfd`. A controller that is not there is
  * found missing when its limit is set, so failures need no word here. */
 static void enable_children(const struct cgroup_host *h, int dirfd)
@@ -147,17 +124,13 @@ int cgroup_host_open(const char *name, struct cgroup_host **ret_host, struct err
             return err_set(err, -h->unified, "cannot make control group '%s'", name);
         enable_children(h, h->unified);
     }
-    bool any_v1 = false;
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (h->in_v2[c] || h->parents[c] < 0)
             continue;
-        any_v1 = true;
         h->v1[c] = open_group(h->parents[c], name, true);
         if (h->v1[c] < 0)
             return err_set(err, -h->v1[c], "cannot make %s group '%s'", controller_names[c], name);
     }
-    if (any_v1)
-        favour_moves(h);
     *ret_host = take_ptr(h);
     return 0;
 }
@@ -396,7 +369,9 @@ static int make_v1(struct cgroup_host *h, const char *id, struct cgroup_fds *fds
         _cleanup_fd_ int group = open_group(h->v1[c], id, true);
         if (group < 0)
             return err_set(err, -group, "cannot make %s group '%s'", controller_names[c], id);
-        fds->procs[c] = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        /* Not cgroup.procs: a lone thread that moves itself through `tasks` is spared the lock that
+         * makes every cpu pass a barrier, some 10 ms. */
+        fds->procs[c] = openat(group, "tasks", O_WRONLY | O_CLOEXEC);
         if (fds->procs[c] < 0)
             return err_set(err, errno, "cannot open %s group '%s'", controller_names[c], id);
         if (c == CGROUP_MEMORY)
@@ -405,18 +380,11 @@ static int make_v1(struct cgroup_host *h, const char *id, struct cgroup_fds *fds
     return 0;
 }
 
-int cgroup_make(struct cgroup_host *h, const char *id, uint32_t owner,
-                const struct cgroup_limits *limits, struct cgroup_fds *ret_fds, struct err *err)
+int cgroup_make(struct cgroup_host *h, const char *id, uint32_t owner, struct cgroup_fds *ret_fds,
+                struct err *err)
 {
     struct cgroup_fds fds = CGROUP_FDS_INIT;
-    int r = 0;
-
-    if (h->unified >= 0)
-        r = make_unified(h, id, owner, &fds, err);
-    if (r == 0)
-        r = make_v1(h, id, &fds, err);
-    if (r == 0)
-        r = cgroup_limit(h, id, limits, err);
+    int r = h->unified >= 0 ? make_unified(h, id, owner, &fds, err) : 0;
     if (r < 0) {
         cgroup_fds_close(&fds);
         (void)cgroup_remove(h, id);
@@ -424,6 +392,13 @@ int cgroup_make(struct cgroup_host *h, const char *id, uint32_t owner,
     }
     *ret_fds = fds;
     return 0;
+}
+
+int cgroup_make_limits(struct cgroup_host *h, const char *id, const struct cgroup_limits *limits,
+                       struct cgroup_fds *fds, struct err *err)
+{
+    int r = make_v1(h, id, fds, err);
+    return r < 0 ? r : cgroup_limit(h, id, limits, err);
 }
 
 int cgroup_freeze(struct cgroup_host *h, const char *id, bool on, struct err *err)

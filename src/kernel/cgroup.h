@@ -36,16 +36,21 @@ struct cgroup_fds {
     int init_group;                /* for CLONE_INTO_CGROUP; -1 without a unified hierarchy */
     int work_group;                /* likewise, for the workload */
     int oom;                       /* the file that counts OOM kills; -1 without memory */
-    int procs[CGROUP_CONTROLLERS]; /* v1 cgroup.procs of the workload; -1 where not in v1 */
+    int procs[CGROUP_CONTROLLERS]; /* to join the workload's v1 groups: write "0"; -1 if none */
     int ns; /* a cgroup namespace that pid 1 must be born in; -1 where one of its own making does */
 };
 #define CGROUP_FDS_INIT { -1, -1, -1, { -1, -1, -1 }, -1 }
 void cgroup_fds_close(struct cgroup_fds *fds);
 
-/* Make the groups of a cell. `owner` is the host uid of root inside: it may make groups below
- * `work`. On failure nothing is left behind. */
+/* Make the groups of a cell, in two steps: first what its pid 1 is born in, then what holds the
+ * limits (and the rest of *fds), so that the second can be done while pid 1 comes up. `owner` is the
+ * host uid of root inside: it may make groups below `work`. The first leaves nothing behind on
+ * failure; after the second, cgroup_remove. */
 int cgroup_make(struct cgroup_host *host, const char *id, uint32_t owner,
-                const struct cgroup_limits *limits, struct cgroup_fds *ret_fds, struct err *err);
+                struct cgroup_fds *ret_fds, struct err *err);
+int cgroup_make_limits(struct cgroup_host *host, const char *id,
+                       const struct cgroup_limits *limits, struct cgroup_fds *fds,
+                       struct err *err);
 int cgroup_limit(struct cgroup_host *host, const char *id, const struct cgroup_limits *limits,
                  struct err *err);
 int cgroup_freeze(struct cgroup_host *host, const char *id, bool on, struct err *err);
