@@ -262,7 +262,14 @@ class Daemon:
         self.process = None
         self.api = Api(lambda t: http.client.HTTPConnection("127.0.0.1", self.port, timeout=t), key)
         self.admin = Api(lambda t: UnixConnection(self.run / "warren.sock", t), None)
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            if self.process:
+                self.stop()
+                self.teardown()
+            shutil.rmtree(self.dir, ignore_errors=True)
+            raise
 
     @property
     def url(self):

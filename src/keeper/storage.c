@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -25,12 +26,23 @@
 #define IMAGE_MAX_BYTES (64ull * 1024 * 1024 * 1024) /* one image; keeps a bomb off the pool */
 #define PART_SUFFIX ".part"
 #define NAME_SIZE 128
+#define DEAD_MAX 65536        /* some minutes' deletions */
+#define STRIKE_EVERY_MS 60000 /* twice the time after which btrfs writes its books */
 
 extern char **environ;
+
+/* Entries in the full quotas' books of subvolumes that are gone. The kernel lets go of one only
+ * after it has written it as empty, so they are kept until a later round. */
+struct entries {
+    uint64_t *p;
+    size_t n, size;
+    int64_t tried_ms;
+};
 
 struct storage {
     int pool, images, boxes, trash;
     bool own_image, quota, simple_quota;
+    struct entries dead;
     char path[PATH_MAX];
 };
 
@@ -168,6 +180,7 @@ void storage_free(struct storage *st)
     fd_close_all(&st->boxes, 1);
     fd_close_all(&st->trash, 1);
     fd_close_all(&st->pool, 1);
+    free(st->dead.p);
     free(st);
 }
 
@@ -378,16 +391,52 @@ void storage_drop_unfinished(struct storage *st)
     (void)each_in(st->images, drop_if_part, st);
 }
 
+static void note_dead(struct entries *e, uint64_t entry)
+{
+    if (e->n == e->size) {
+        size_t size = e->size ? e->size * 2 : 64;
+        uint64_t *p = size > DEAD_MAX ? NULL : realloc(e->p, size * sizeof(*p));
+        if (!p)
+            return; /* it stays in the books: a few bytes */
+        e->p = p;
+        e->size = size;
+    }
+    e->p[e->n++] = entry;
+}
+
+static void strike_dead(struct storage *st)
+{
+    struct entries *e = &st->dead;
+    int64_t now = clock_mono_ms();
+    if (e->n == 0 || now - e->tried_ms < STRIKE_EVERY_MS)
+        return;
+    size_t left = 0;
+    for (size_t i = 0; i < e->n; i++)
+        if (btrfs_quota_strike(st->trash, e->p[i]) == -EBUSY)
+            e->p[left++] = e->p[i];
+    e->n = left;
+    e->tried_ms = now;
+}
+
 static int delete_one(const char *name, void *arg)
 {
     struct storage *st = arg;
     struct err err = ERR_INIT;
+    uint64_t entry = 0;
+    if (st->quota && !st->simple_quota) {
+        _cleanup_fd_ int fd = openat(st->trash, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0)
+            (void)btrfs_quota_entry(fd, &entry);
+    }
     if (btrfs_subvol_delete(st->trash, name, &err) < 0)
         log_warn("left in the trash: %s err=%s", err.msg, strerror(err.code));
+    else if (entry)
+        note_dead(&st->dead, entry);
     return 0;
 }
 
 void storage_empty_trash(struct storage *st)
 {
     (void)each_in(st->trash, delete_one, st);
+    strike_dead(st);
 }

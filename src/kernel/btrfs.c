@@ -76,19 +76,26 @@ int btrfs_quota_limit(int subvol_fd, uint64_t bytes, struct err *err)
     return 0;
 }
 
-static int subvol_id(int fd, uint64_t *ret_id)
+/* At level 0 a group's number is its subvolume's. */
+int btrfs_quota_entry(int subvol_fd, uint64_t *ret_entry)
 {
     struct btrfs_ioctl_ino_lookup_args args = { .objectid = BTRFS_FIRST_FREE_OBJECTID };
-    if (ioctl(fd, BTRFS_IOC_INO_LOOKUP, &args) < 0)
+    if (ioctl(subvol_fd, BTRFS_IOC_INO_LOOKUP, &args) < 0)
         return -errno;
-    *ret_id = args.treeid;
+    *ret_entry = args.treeid;
     return 0;
+}
+
+int btrfs_quota_strike(int dirfd, uint64_t entry)
+{
+    struct btrfs_ioctl_qgroup_create_args args = { .create = 0, .qgroupid = entry };
+    return ioctl(dirfd, BTRFS_IOC_QGROUP_CREATE, &args) < 0 ? -errno : 0;
 }
 
 int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes)
 {
     uint64_t id = 0;
-    int r = subvol_id(subvol_fd, &id);
+    int r = btrfs_quota_entry(subvol_fd, &id);
     if (r < 0)
         return r;
     struct btrfs_ioctl_search_args args = {

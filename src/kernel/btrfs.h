@@ -18,3 +18,7 @@ int btrfs_subvol_set_readonly(int subvol_fd, struct err *err);
 int btrfs_quota_enable(int dirfd, bool *ret_simple, struct err *err);
 int btrfs_quota_limit(int subvol_fd, uint64_t bytes, struct err *err);
 int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes);
+/* A subvolume's entry in the books, and striking it once the subvolume is gone, which simple quotas
+ * do themselves and full ones may not. -EBUSY until the kernel has written it as empty. */
+int btrfs_quota_entry(int subvol_fd, uint64_t *ret_entry);
+int btrfs_quota_strike(int dirfd, uint64_t entry);

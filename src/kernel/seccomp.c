@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <string.h>
@@ -94,8 +95,24 @@ static const char *const unknown[] = {
      CLONE_NEWNET)
 
 /* Address families that have no business leaving, or that reach the kernel's odd corners, are
- * left out: vsock, packet, alg, xdp, tipc, rds, bluetooth, ... */
-static const int families[] = { AF_UNIX, AF_INET, AF_INET6 };
+ * left out: vsock, packet, alg, xdp, tipc, rds, bluetooth, ... So are the internet's rarer
+ * protocols, whose modules a stock kernel loads for whoever asks: sctp, dccp, udplite, mptcp. */
+static const int internet[] = { AF_INET, AF_INET6 };
+static const int protocols[] = { 0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
+
+static int allow_internet(scmp_filter_ctx ctx, int family)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(protocols); i++)
+        r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+                             SCMP_A0(SCMP_CMP_EQ, (uint64_t)family),
+                             SCMP_A2(SCMP_CMP_EQ, (uint64_t)protocols[i]));
+    if (r == 0)
+        r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
+                             SCMP_A0(SCMP_CMP_EQ, (uint64_t)family),
+                             SCMP_A2(SCMP_CMP_GT, IPPROTO_ICMPV6));
+    return r;
+}
 
 /* The others say what a kernel without them would, so that programs go on without: sudo, say,
  * without the audit system. */
@@ -136,9 +153,11 @@ static int add_argument_rules(scmp_filter_ctx ctx, const struct seccomp_cookie *
     if (r == 0)
         r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 2,
                              SCMP_A4(SCMP_CMP_EQ, cookie->a), SCMP_A5(SCMP_CMP_NE, cookie->b));
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(families); i++)
+    if (r == 0)
         r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-                             SCMP_A0(SCMP_CMP_EQ, (uint64_t)families[i]));
+                             SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(internet); i++)
+        r = allow_internet(ctx, internet[i]);
     /* Interfaces and routes are read through this one; every other netlink protocol is shut. */
     if (r == 0)
         r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,

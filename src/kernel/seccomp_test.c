@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -55,6 +56,29 @@ static int try_vsock(void)
     return socket(AF_VSOCK, SOCK_STREAM, 0) < 0 ? errno : 0;
 }
 
+static int try_protocol(int family, int type, int protocol)
+{
+    int fd = socket(family, type, protocol);
+    return fd < 0 ? errno : close(fd);
+}
+
+static int try_sctp(void)
+{
+    return try_protocol(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+}
+
+static int try_dccp(void)
+{
+    return try_protocol(AF_INET6, SOCK_DCCP, IPPROTO_DCCP);
+}
+
+static int try_usual_sockets(void)
+{
+    return try_protocol(AF_UNIX, SOCK_STREAM, 0) || try_protocol(AF_INET, SOCK_STREAM, 0) ||
+           try_protocol(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP) ||
+           try_protocol(AF_INET6, SOCK_STREAM, IPPROTO_TCP);
+}
+
 static int try_bpf(void)
 {
     return syscall(SYS_bpf, 0, NULL, 0) < 0 ? errno : 0;
@@ -71,6 +95,13 @@ TEST(the_filter_refuses_what_leads_out)
     CHECK_EQ(under_filter(try_bpf), EPERM);
     CHECK_EQ(under_filter(try_vsock), EAFNOSUPPORT);
     CHECK_EQ(under_filter(try_io_uring), ENOSYS);
+}
+
+TEST(the_filter_lets_only_the_usual_sockets_be_made)
+{
+    CHECK_EQ(under_filter(try_sctp), EPROTONOSUPPORT);
+    CHECK_EQ(under_filter(try_dccp), EPERM);
+    CHECK_EQ(under_filter(try_usual_sockets), 0);
 }
 
 TEST(clone3_is_for_whoever_knows_the_cookie)
