@@ -15,7 +15,10 @@ struct buf {
     size_t max;
 };
 
-#define BUF_INIT(max_) { NULL, 0, 0, (max_) }
+#define BUF_INIT(max_)     \
+    {                      \
+        NULL, 0, 0, (max_) \
+    }
 
 void buf_done(struct buf *b);
 void buf_clear(struct buf *b); /* len = 0; the memory stays */

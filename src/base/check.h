@@ -15,12 +15,12 @@
 
 void check_register(const char *name, CMUnitTestFunction fn);
 
-#define TEST(name_)                                              \
-    static void name_(void **state);                             \
+#define TEST(name_)                                                 \
+    static void name_(void **state);                                \
     __attribute__((constructor)) static void register_##name_(void) \
-    {                                                            \
-        check_register(#name_, name_);                           \
-    }                                                            \
+    {                                                               \
+        check_register(#name_, name_);                              \
+    }                                                               \
     static void name_(void **state __attribute__((unused)))
 
 #define CHECK(cond_) assert_true(cond_)

@@ -9,22 +9,22 @@
 
 #define _cleanup_(fn_) __attribute__((cleanup(fn_)))
 #define _printf_(fmt_, first_) __attribute__((format(printf, fmt_, first_)))
-#define DEFINE_FREEP(type_, free_)      \
+#define DEFINE_FREEP(type_, free_)        \
     static inline void free_##p(type_ *p) \
-    {                                   \
-        free_(*p);                      \
+    {                                     \
+        free_(*p);                        \
     }
-#define take_ptr(p_)                                  \
-    __extension__({                                   \
-        __typeof__(p_) *at_ = &(p_), val_ = *at_;     \
-        *at_ = NULL;                                  \
-        val_;                                         \
+#define take_ptr(p_)                              \
+    __extension__({                               \
+        __typeof__(p_) *at_ = &(p_), val_ = *at_; \
+        *at_ = NULL;                              \
+        val_;                                     \
     })
-#define take_fd(fd_)                \
-    __extension__({                 \
+#define take_fd(fd_)                  \
+    __extension__({                   \
         int *at_ = &(fd_), v_ = *at_; \
-        *at_ = -1;                  \
-        v_;                         \
+        *at_ = -1;                    \
+        v_;                           \
     })
 
 static inline void cleanup_close(const int *fd)
@@ -50,4 +50,4 @@ static inline void cleanup_fclose(FILE **f)
 
 #define ARRAY_LEN(a_) (sizeof(a_) / sizeof((a_)[0]))
 #define container_of(ptr_, type_, member_) \
-    ((type_ *)(void *)((char *)(ptr_) - offsetof(type_, member_)))
+    ((type_ *)(void *)((char *)(ptr_)-offsetof(type_, member_)))

@@ -35,8 +35,8 @@ const char *clock_text(int64_t wall_ms, char out[CLOCK_TEXT_MAX])
         return out;
     }
     int n = snprintf(out, CLOCK_TEXT_MAX, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-                     (tm.tm_year + 1900) % 100000, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
-                     tm.tm_min, tm.tm_sec, ms);
+                     (tm.tm_year + 1900) % 100000, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
+                     tm.tm_sec, ms);
     if (n < 0 || n >= CLOCK_TEXT_MAX)
         out[0] = '\0';
     return out;

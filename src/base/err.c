@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-_printf_(4, 0)
-static int set_va(struct err *err, int code, const char *what, const char *fmt, va_list ap)
+_printf_(4, 0) static int set_va(struct err *err, int code, const char *what, const char *fmt,
+                                 va_list ap)
 {
     if (err) {
         err->code = code;

@@ -15,7 +15,10 @@ struct err {
     char msg[ERR_MSG_MAX]; /* in place, so reporting a failure cannot itself fail */
 };
 
-#define ERR_INIT { 0, NULL, "" }
+#define ERR_INIT    \
+    {               \
+        0, NULL, "" \
+    }
 
 /* Both return the negative code, so that `return err_set(...)` works. */
 int err_set(struct err *err, int code, const char *fmt, ...) _printf_(3, 4);

@@ -23,12 +23,13 @@ void ns_host_free(struct ns_host *host);
 DEFINE_FREEP(struct ns_host *, ns_host_free)
 
 struct ns_spec {
-    const char *id;                /* also its host name */
-    int image_fd;                  /* the image's root, opened in our mount namespace */
-    int box_fd;                    /* holds "upper" and "work"; ns_release needs it first */
-    uint32_t uid_base;             /* host id of root inside */
+    const char *id;                  /* also its host name */
+    int image_fd;                    /* the image's root, opened in our mount namespace */
+    int box_fd;                      /* holds "upper" and "work"; ns_release needs it first */
+    uint32_t uid_base;               /* host id of root inside */
     const struct cgroup_fds *cgroup; /* ns_prepare needs the groups, ns_release all of it */
-    int listen_fd;                 /* a bound socket, for warren-init */
+    int listen_fd;                   /* a bound socket, for warren-init */
+    uint64_t shm_bytes;              /* how much /dev/shm holds */
 };
 
 struct ns_cell {
@@ -37,7 +38,10 @@ struct ns_cell {
     int go_fd;     /* ns_release writes here; closing it instead ends the child */
     int status_fd; /* end of file: warren-init runs; else one struct err */
 };
-#define NS_CELL_INIT { -1, -1, -1, -1 }
+#define NS_CELL_INIT   \
+    {                  \
+        -1, -1, -1, -1 \
+    }
 void ns_cell_close(struct ns_cell *cell); /* the descriptors; the process goes on */
 
 /* Two steps, so that the caller can write the pid down between them: a keeper killed in the

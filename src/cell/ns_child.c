@@ -4,6 +4,8 @@
  * host's are still in view; the capabilities go last. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
 #include <linux/filter.h>
 #include <net/if.h>
 #include <sched.h>
@@ -17,7 +19,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <grp.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -26,13 +27,15 @@
 
 #define FS_FLAGS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 #define FIRST_FREE_FD 3
+#define U64_TEXT_MAX 21 /* 20 digits and the NUL */
 #define ARG_SIZE 16
 
 /* What root inside keeps: enough to own its files, switch users and install packages. Tighter
  * than the container engines' default by MKNOD and NET_RAW. */
 static const int kept_caps[] = {
-    CAP_CHOWN,   CAP_DAC_OVERRIDE, CAP_FSETID,  CAP_FOWNER,           CAP_SETGID,     CAP_SETUID,
-    CAP_SETFCAP, CAP_SETPCAP,      CAP_KILL,    CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_AUDIT_WRITE,
+    CAP_CHOWN,  CAP_DAC_OVERRIDE,     CAP_FSETID,     CAP_FOWNER,
+    CAP_SETGID, CAP_SETUID,           CAP_SETFCAP,    CAP_SETPCAP,
+    CAP_KILL,   CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_AUDIT_WRITE,
 };
 
 /* The filesystems of the inside, made while the keeper makes the root they will be put on. */
@@ -40,12 +43,16 @@ struct parts {
     int dev, proc, sys, pts, shm, mqueue;
 };
 
-static int make_parts(const struct ns_host *h, struct parts *p, struct err *err)
+static int make_parts(const struct ns_host *h, const struct ns_spec *spec, struct parts *p,
+                      struct err *err)
 {
-    static const struct mount_option pts[] = {
-        { "ptmxmode", "0666" }, { "mode", "0620" }, { "gid", "5" }
-    };
-    static const struct mount_option shm[] = { { "mode", "1777" }, { "size", "50%" } };
+    char shm_size[U64_TEXT_MAX];
+    (void)snprintf(shm_size, sizeof(shm_size), "%" PRIu64, spec->shm_bytes);
+
+    static const struct mount_option pts[] = { { "ptmxmode", "0666" },
+                                               { "mode", "0620" },
+                                               { "gid", "5" } };
+    const struct mount_option shm[] = { { "mode", "1777" }, { "size", shm_size } };
     char path[sizeof(h->furniture) + 8];
     (void)snprintf(path, sizeof(path), "%s/dev", h->furniture);
 
@@ -55,8 +62,8 @@ static int make_parts(const struct ns_host *h, struct parts *p, struct err *err)
     if (r == 0)
         r = mount_new("sysfs", NULL, 0, FS_FLAGS | MOUNT_ATTR_RDONLY, &p->sys, err);
     if (r == 0)
-        r = mount_new("devpts", pts, ARRAY_LEN(pts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
-                      &p->pts, err);
+        r = mount_new("devpts", pts, ARRAY_LEN(pts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &p->pts,
+                      err);
     if (r == 0)
         r = mount_new("tmpfs", shm, ARRAY_LEN(shm), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &p->shm,
                       err);
@@ -146,8 +153,7 @@ static int assemble(const struct ns_host *h, const struct parts *p, struct err *
     return r;
 }
 
-static int enter_root(const struct ns_host *h, const struct parts *parts, int root,
-                      struct err *err)
+static int enter_root(const struct ns_host *h, const struct parts *parts, int root, struct err *err)
 {
     int r = hang(h, root, "root", err); /* out of sight after the pivot */
     if (r == 0)
@@ -262,7 +268,7 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
         return err_set(err, errno, "cannot set the host name");
     int r = loopback_up(err);
     if (r == 0)
-        r = make_parts(h, &parts, err);
+        r = make_parts(h, spec, &parts, err);
     if (r == 0)
         r = assemble(h, &parts, err);
     if (r == 0)

@@ -91,7 +91,8 @@ static void find_masks(struct ns_host *h)
         char path[NS_PATH_SIZE];
         if (strncmp(e->d_name, "cpu", 3) != 0 || e->d_name[3] < '0' || e->d_name[3] > '9')
             continue;
-        if (snprintf(path, sizeof(path), "devices/system/cpu/%.32s/thermal_throttle", e->d_name) > 0)
+        if (snprintf(path, sizeof(path), "devices/system/cpu/%.32s/thermal_throttle", e->d_name) >
+            0)
             add_mask(h, NS_HIDE_DIR, true, path);
     }
     if (d)
@@ -109,8 +110,8 @@ static const struct node nodes[] = {
     { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
 };
 static const char *const links[][2] = {
-    { "fd", "/proc/self/fd" },         { "stdin", "/proc/self/fd/0" },
-    { "stdout", "/proc/self/fd/1" },   { "stderr", "/proc/self/fd/2" },
+    { "fd", "/proc/self/fd" },       { "stdin", "/proc/self/fd/0" },
+    { "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
     { "ptmx", "pts/ptmx" },
 };
 static const char *const dirs[] = { "pts", "shm", "mqueue" };

@@ -14,10 +14,10 @@ struct core;
 #define OWNER_DEFAULT "default" /* the one team there is until keys belong to several */
 
 struct core_config {
-    const char *data_dir; /* <data>/state/warren.db is ours; the rest is the keeper's */
-    const char *run_dir;  /* <run>/keeper.sock, <run>/cells/<id>/init.sock */
+    const char *data_dir;  /* <data>/state/warren.db is ours; the rest is the keeper's */
+    const char *run_dir;   /* <run>/keeper.sock, <run>/cells/<id>/init.sock */
     const char *first_key; /* NULL, or a key that must work (WARREN_API_KEY) */
-    unsigned pool_size;   /* blank cells kept ready for the image asked for last; 0: none */
+    unsigned pool_size;    /* blank cells kept ready for the image asked for last; 0: none */
 };
 
 /* Opens the state, adopts what runs, finishes what was half done, starts the timers. The strings

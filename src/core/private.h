@@ -25,6 +25,7 @@ struct table {
     struct box **by_id, **by_name; /* chains; `buckets` is a power of two */
     size_t buckets;
     struct box **sorted; /* by (created_ms, id): the order of lists */
+    int64_t newest_ms;   /* created_ms of the newest: the next one comes after it */
     size_t n, cap;
     uint64_t seed; /* of the hash: names are chosen by clients */
 };

@@ -45,7 +45,10 @@ static int now_running(struct core *core, struct box *b, struct sandbox *ret_s, 
 static int create_warm(struct core *core, struct box *b, struct sandbox *ret_s, struct err *err)
 {
     struct pool_cell cell;
-    if (!warm_pool_take(core, b->tree, &cell))
+    struct sandbox_spec usual;
+    sandbox_spec_init(&usual);
+    /* A blank cell has the usual shared memory (half its memory): too much for a smaller one. */
+    if (b->s.spec.memory_bytes < usual.memory_bytes || !warm_pool_take(core, b->tree, &cell))
         return 0;
     int r = add(core, b, cell.id, err);
     if (r < 0) {

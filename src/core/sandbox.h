@@ -25,13 +25,13 @@ const char *sandbox_state_name(enum sandbox_state s);
 int sandbox_state_parse(const char *name, enum sandbox_state *ret_s); /* -EINVAL */
 
 enum sandbox_cause { /* why it stopped or ended */
-    CAUSE_NONE,
-    CAUSE_STOPPED, /* asked for */
-    CAUSE_DELETED, /* asked for */
-    CAUSE_TIMEOUT,
-    CAUSE_IDLE,
-    CAUSE_CRASHED, /* its init died by itself */
-    CAUSE_FAILED,  /* could not be made */
+                     CAUSE_NONE,
+                     CAUSE_STOPPED, /* asked for */
+                     CAUSE_DELETED, /* asked for */
+                     CAUSE_TIMEOUT,
+                     CAUSE_IDLE,
+                     CAUSE_CRASHED, /* its init died by itself */
+                     CAUSE_FAILED,  /* could not be made */
 };
 const char *sandbox_cause_name(enum sandbox_cause c);
 
@@ -79,8 +79,8 @@ int sandbox_get(struct core *core, const char *owner, const char *who, struct sa
                 struct err *err);
 
 struct sandbox_filter {
-    unsigned states;  /* bit per enum sandbox_state; 0: all but GONE */
-    const char *name; /* NULL: any */
+    unsigned states;       /* bit per enum sandbox_state; 0: all but GONE */
+    const char *name;      /* NULL: any */
     struct pairs metadata; /* all must match; borrowed */
     bool ascending;
     unsigned limit;

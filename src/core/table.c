@@ -199,6 +199,11 @@ static int add_locked(struct table *t, struct box *b)
     int r = make_room(t);
     if (r < 0)
         return r;
+    /* Two made in the same millisecond keep their order: the later one is dated a moment later. */
+    if (b->s.state == SANDBOX_CREATING && b->s.created_ms <= t->newest_ms)
+        b->s.created_ms = t->newest_ms + 1;
+    if (b->s.created_ms > t->newest_ms)
+        t->newest_ms = b->s.created_ms;
     size_t at = box_after(t, b->s.created_ms, b->s.id);
     memmove(t->sorted + at + 1, t->sorted + at, (t->n - at) * sizeof(struct box *));
     t->sorted[at] = b;

@@ -25,6 +25,7 @@
 
 #define LOG_MODULE "cells"
 #define INIT_BACKLOG 128
+#define SHM_BYTES (64ull * 1024 * 1024) /* without a memory limit */
 #define LINGER_TRIES 600 /* ticks before a group that will not empty is left to the next start */
 
 enum cell_state { CELL_STARTING, CELL_RUNNING, CELL_ENDING, CELL_LINGERING };
@@ -327,7 +328,9 @@ static int build(struct cell *c, const struct keeper_request *req, struct err *e
     r = cgroup_make(k->cgroups, c->id, c->record.uid_base, &fds, err);
     if (r < 0)
         goto undo_run_dir;
-    struct ns_spec spec = { c->id, image, -1, c->record.uid_base, &fds, sock };
+    /* Half of the memory, so that a full /dev/shm leaves room for programs to empty it again. */
+    uint64_t shm = req->limits.memory_bytes ? req->limits.memory_bytes / 2 : SHM_BYTES;
+    struct ns_spec spec = { c->id, image, -1, c->record.uid_base, &fds, sock, shm };
     r = launch(c, &spec, &req->limits, &fds, run_dir, err);
     if (r == 0)
         return 0;
@@ -454,7 +457,8 @@ void cells_list(struct conn *conn)
 static void adopt_one(struct keeper *k, const char *id)
 {
     struct record rec;
-    _cleanup_fd_ int dir = openat(k->cells_dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    _cleanup_fd_ int dir =
+        openat(k->cells_dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int pidfd = dir < 0 ? -errno : record_read(dir, &rec);
     if (pidfd >= 0)
         pidfd = record_open_pid(&rec);

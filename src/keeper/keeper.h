@@ -26,7 +26,7 @@ struct keeper {
     struct cgroup_host *cgroups;
     struct ns_host *ns;
     struct sweeper sweeper;
-    int cells_dir;    /* <run>/cells */
+    int cells_dir; /* <run>/cells */
     char cells_path[200];
     uint32_t client_uid; /* who may connect: warrend */
     struct cell *cells[CELL_BUCKETS];
@@ -38,7 +38,7 @@ struct conn {
     struct keeper *k;
     struct watch watch;
     int fd;
-    bool watching; /* hears of every cell that dies by itself */
+    bool watching;         /* hears of every cell that dies by itself */
     struct conn **kept_by; /* whoever answers later; told when the client goes away first */
     struct conn *next;     /* among all of them */
     struct keeper_request req;

@@ -58,10 +58,14 @@ static int parse_number(const char *text, uint32_t *ret)
 static int parse_args(int argc, char **argv, struct config *c)
 {
     static const struct option options[] = {
-        { "data", required_argument, NULL, 'd' },     { "run", required_argument, NULL, 'r' },
-        { "cgroup", required_argument, NULL, 'c' },   { "client-uid", required_argument, NULL, 'u' },
-        { "parent-fd", required_argument, NULL, 'p' }, { "ready-fd", required_argument, NULL, 'R' },
-        { "teardown", no_argument, NULL, 't' },       { "log-level", required_argument, NULL, 'l' },
+        { "data", required_argument, NULL, 'd' },
+        { "run", required_argument, NULL, 'r' },
+        { "cgroup", required_argument, NULL, 'c' },
+        { "client-uid", required_argument, NULL, 'u' },
+        { "parent-fd", required_argument, NULL, 'p' },
+        { "ready-fd", required_argument, NULL, 'R' },
+        { "teardown", no_argument, NULL, 't' },
+        { "log-level", required_argument, NULL, 'l' },
         { 0 },
     };
     *c = (struct config){ .parent_fd = -1, .ready_fd = -1 };
@@ -149,9 +153,8 @@ static int make_ns_host(const struct config *c, struct ns_host **ret_ns, struct 
 static int open_keeper(const struct config *c, struct storage *storage, struct keeper *k,
                        struct err *err)
 {
-    *k = (struct keeper){ .storage = storage,
-                          .sweeper = SWEEPER_INIT,
-                          .client_uid = c->client_uid };
+    *k =
+        (struct keeper){ .storage = storage, .sweeper = SWEEPER_INIT, .client_uid = c->client_uid };
     int r = loop_new(&k->loop);
     if (r < 0)
         return err_set(err, -r, "cannot make an event loop");

@@ -31,7 +31,8 @@ int record_write(int cell_dir, const struct record *r, struct err *err)
     char text[RECORD_SIZE];
     int n = snprintf(text, sizeof(text), "%d %" PRIu64 " %" PRIu32 " %s\n", (int)r->pid,
                      r->start_time, r->uid_base, r->image);
-    _cleanup_fd_ int fd = openat(cell_dir, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    _cleanup_fd_ int fd =
+        openat(cell_dir, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text, (size_t)n) != n)
         return err_set(err, errno ? errno : EIO, "cannot write a cell's record");
     return 0;

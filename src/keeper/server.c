@@ -136,7 +136,8 @@ static void answer_probe(struct conn *c)
     }
     if (cgroup_host_has_unified(k->cgroups))
         reply.probe |= KEEPER_HAS_FREEZER | KEEPER_HAS_KILL;
-    reply.probe |= (f.quota ? KEEPER_HAS_QUOTA : 0u) | (f.simple_quota ? KEEPER_HAS_SIMPLE_QUOTA : 0u) |
+    reply.probe |= (f.quota ? KEEPER_HAS_QUOTA : 0u) |
+                   (f.simple_quota ? KEEPER_HAS_SIMPLE_QUOTA : 0u) |
                    (f.own_image ? KEEPER_HAS_POOL_IMAGE : 0u);
     conn_answer(c, &reply);
 }

@@ -22,14 +22,12 @@
 
 #define LOG_MODULE "storage"
 #define POOL_MIN_BYTES (1024ull * 1024 * 1024)
-#define POOL_SHARE_PERCENT 80                      /* of what is free; the file is sparse */
+#define POOL_SHARE_PERCENT 80                        /* of what is free; the file is sparse */
 #define IMAGE_MAX_BYTES (64ull * 1024 * 1024 * 1024) /* one image; keeps a bomb off the pool */
 #define PART_SUFFIX ".part"
 #define NAME_SIZE 128
 #define DEAD_MAX 65536        /* some minutes' deletions */
 #define STRIKE_EVERY_MS 60000 /* twice the time after which btrfs writes its books */
-
-extern char **environ;
 
 /* Entries in the full quotas' books of subvolumes that are gone. The kernel lets go of one only
  * after it has written it as empty, so they are kept until a later round. */
@@ -51,9 +49,9 @@ struct storage {
 static int make_filesystem(const char *file, struct err *err)
 {
     static const char *const program = "mkfs.btrfs";
-    char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)"-q",
-                     (char *)(uintptr_t)"-m",    (char *)(uintptr_t)"single",
-                     (char *)(uintptr_t)"-L",    (char *)(uintptr_t)"warren",
+    char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t) "-q",
+                     (char *)(uintptr_t) "-m",   (char *)(uintptr_t) "single",
+                     (char *)(uintptr_t) "-L",   (char *)(uintptr_t) "warren",
                      (char *)(uintptr_t)file,    NULL };
     posix_spawn_file_actions_t actions;
     (void)posix_spawn_file_actions_init(&actions);
@@ -285,7 +283,8 @@ int storage_image(struct storage *st, const char *tree, int *ret_fd, struct err 
 {
     int fd = openat(st->images, tree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return err_name(err, errno, "image_not_found", "image tree '%.12s' is not stored here", tree);
+        return err_name(err, errno, "image_not_found", "image tree '%.12s' is not stored here",
+                        tree);
     *ret_fd = fd;
     return 0;
 }
@@ -313,8 +312,7 @@ int storage_image_begin(struct storage *st, const char *tree, int *ret_fd, struc
     return 0;
 }
 
-int storage_image_commit(struct storage *st, const char *tree, uint64_t *ret_bytes,
-                         struct err *err)
+int storage_image_commit(struct storage *st, const char *tree, uint64_t *ret_bytes, struct err *err)
 {
     char part[NAME_SIZE];
     int r = part_name(tree, part);
@@ -371,8 +369,8 @@ static int each_in(int dirfd, int (*fn)(const char *name, void *arg), void *arg)
     return r;
 }
 
-int storage_each(struct storage *st, enum storage_kind kind,
-                 int (*fn)(const char *name, void *arg), void *arg)
+int storage_each(struct storage *st, enum storage_kind kind, int (*fn)(const char *name, void *arg),
+                 void *arg)
 {
     return each_in(kind == STORAGE_BOXES ? st->boxes : st->images, fn, arg);
 }

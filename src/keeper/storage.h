@@ -46,8 +46,8 @@ uint64_t storage_image_used(struct storage *st, const char *tree);
 
 enum storage_kind { STORAGE_BOXES, STORAGE_IMAGES };
 /* Names of what is there; stops when fn returns below zero. */
-int storage_each(struct storage *st, enum storage_kind kind,
-                 int (*fn)(const char *name, void *arg), void *arg);
+int storage_each(struct storage *st, enum storage_kind kind, int (*fn)(const char *name, void *arg),
+                 void *arg);
 
 /* Throw away the imports that a keeper's death cut off. */
 void storage_drop_unfinished(struct storage *st);

@@ -15,7 +15,10 @@ struct sweeper {
     pid_t pid;
     int fd; /* -1 while it does not run */
 };
-#define SWEEPER_INIT { NULL, -1, -1 }
+#define SWEEPER_INIT \
+    {                \
+        NULL, -1, -1 \
+    }
 
 int sweeper_start(struct sweeper *s, struct storage *storage, struct err *err);
 /* Takes root_fd (-1: none): closes it over there, then empties the trash. Never blocks. */

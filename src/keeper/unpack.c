@@ -19,14 +19,14 @@
 #include "kernel/mount.h"
 
 #define READ_BLOCK (256 * 1024)
-#define ENTRIES_MAX 5000000 /* a large desktop image has about a million */
-#define ID_MAX 65535        /* what fits in a sandbox's range */
+#define ENTRIES_MAX 5000000                /* a large desktop image has about a million */
+#define ID_MAX 65535                       /* what fits in a sandbox's range */
 #define MEMORY_MAX (1024ull * 1024 * 1024) /* an xz dictionary can ask for 4 GiB */
 
-#define DISK_FLAGS                                                                       \
-    (ARCHIVE_EXTRACT_OWNER | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME |                \
-     ARCHIVE_EXTRACT_XATTR | ARCHIVE_EXTRACT_UNLINK | ARCHIVE_EXTRACT_SECURE_NODOTDOT | \
-     ARCHIVE_EXTRACT_SPARSE | ARCHIVE_EXTRACT_SAFE_WRITES)
+#define DISK_FLAGS                                                                                 \
+    (ARCHIVE_EXTRACT_OWNER | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_XATTR | \
+     ARCHIVE_EXTRACT_UNLINK | ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_SPARSE |           \
+     ARCHIVE_EXTRACT_SAFE_WRITES)
 
 static const int kept_caps[] = {
     CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_SETFCAP,
@@ -44,8 +44,8 @@ static int confine(int dir_fd, struct err *err)
     r = mount_place_at(root, AT_FDCWD, "/proc", err); /* a directory every host has */
     if (r < 0)
         return r;
-    if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-        umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+    if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+        chdir("/") < 0)
         return err_set(err, errno, "cannot change the root");
 #ifndef __SANITIZE_ADDRESS__ /* which maps terabytes of shadow */
     struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };

@@ -8,7 +8,8 @@
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
-#define QUOTA_ENABLE_SIMPLE 4 /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA: newer than Debian 12's headers */
+#define QUOTA_ENABLE_SIMPLE \
+    4 /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA: newer than Debian 12's headers */
 
 bool btrfs_is(int dirfd)
 {

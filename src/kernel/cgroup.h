@@ -39,7 +39,10 @@ struct cgroup_fds {
     int procs[CGROUP_CONTROLLERS]; /* to join the workload's v1 groups: write "0"; -1 if none */
     int ns; /* a cgroup namespace that pid 1 must be born in; -1 where one of its own making does */
 };
-#define CGROUP_FDS_INIT { -1, -1, -1, { -1, -1, -1 }, -1 }
+#define CGROUP_FDS_INIT                \
+    {                                  \
+        -1, -1, -1, { -1, -1, -1 }, -1 \
+    }
 void cgroup_fds_close(struct cgroup_fds *fds);
 
 /* Make the groups of a cell, in two steps: first what its pid 1 is born in, then what holds the
@@ -48,9 +51,8 @@ void cgroup_fds_close(struct cgroup_fds *fds);
  * failure; after the second, cgroup_remove. */
 int cgroup_make(struct cgroup_host *host, const char *id, uint32_t owner,
                 struct cgroup_fds *ret_fds, struct err *err);
-int cgroup_make_limits(struct cgroup_host *host, const char *id,
-                       const struct cgroup_limits *limits, struct cgroup_fds *fds,
-                       struct err *err);
+int cgroup_make_limits(struct cgroup_host *host, const char *id, const struct cgroup_limits *limits,
+                       struct cgroup_fds *fds, struct err *err);
 int cgroup_limit(struct cgroup_host *host, const char *id, const struct cgroup_limits *limits,
                  struct err *err);
 int cgroup_freeze(struct cgroup_host *host, const char *id, bool on, struct err *err);

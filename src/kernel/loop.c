@@ -25,8 +25,8 @@ static int find_attached(const struct stat *file, char path[LOOP_PATH_SIZE])
             continue;
         _cleanup_fd_ int fd = open(path, O_RDWR | O_CLOEXEC);
         struct loop_info64 info;
-        if (fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 &&
-            info.lo_device == file->st_dev && info.lo_inode == file->st_ino)
+        if (fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == file->st_dev &&
+            info.lo_inode == file->st_ino)
             found = take_fd(fd);
     }
     (void)closedir(d);

@@ -94,8 +94,8 @@ static int overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct
 }
 
 /* Both layers hang on the one hook, the upper over the lower: their descriptors reach either. */
-static int overlay_attached(int lower_fd, int upper_fd, const char *hook, uint32_t ids,
-                            int *ret_fd, struct err *err)
+static int overlay_attached(int lower_fd, int upper_fd, const char *hook, uint32_t ids, int *ret_fd,
+                            struct err *err)
 {
     int r = mount_place_at(lower_fd, AT_FDCWD, hook, err);
     if (r < 0)
@@ -171,7 +171,8 @@ static bool holds(const char *dir, const char *path)
 
 static bool is_needed(const struct mntent *m, const char *const *keep, size_t n)
 {
-    if (strncmp(m->mnt_type, "cgroup", strlen("cgroup")) == 0 || holds(m->mnt_dir, "/sys/fs/cgroup"))
+    if (strncmp(m->mnt_type, "cgroup", strlen("cgroup")) == 0 ||
+        holds(m->mnt_dir, "/sys/fs/cgroup"))
         return true;
     for (size_t i = 0; i < n; i++)
         if (holds(m->mnt_dir, keep[i]))

@@ -23,6 +23,8 @@
 
 DEFINE_FREEP(scmp_filter_ctx, seccomp_release)
 
+/* clang-format off */ /* lists to be read by group, not a name a line */
+
 /* Allowed whatever their arguments. Calls this libseccomp does not know yet are passed over:
  * they stay refused. */
 static const char *const allowed[] = {
@@ -88,9 +90,11 @@ static const char *const unknown[] = {
     "lsm_get_self_attr", "lsm_list_modules", "lsm_set_self_attr", "rseq_slice_yield",
 };
 
+/* clang-format on */
+
 /* A new namespace of any kind, and CLONE_NEWTIME, which shares a bit with the exit signal in
  * clone(2) and so cannot be asked for there. */
-#define CLONE_NEW_ANY                                                                       \
+#define CLONE_NEW_ANY                                                                             \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
      CLONE_NEWNET)
 

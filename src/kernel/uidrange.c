@@ -20,7 +20,7 @@ struct uidrange_pool {
     char run_dir[OWNER_SIZE];
     bool mine[BLOCKS];
     uint8_t used[BLOCKS * BLOCK_RANGES]; /* only ranges of my blocks are ever set */
-    unsigned next;                       /* where to look first: a range rests before its next use */
+    unsigned next; /* where to look first: a range rests before its next use */
 };
 
 static void block_name(unsigned block, char out[16])

@@ -14,7 +14,8 @@ static void make_dir(char *path, const char *sub)
 
 TEST(two_daemons_never_share_a_range)
 {
-    char registry[] = "/tmp/uidrange-XXXXXX", a[] = "/tmp/uidrun-XXXXXX", b[] = "/tmp/uidrun-XXXXXX";
+    char registry[] = "/tmp/uidrange-XXXXXX", a[] = "/tmp/uidrun-XXXXXX",
+         b[] = "/tmp/uidrun-XXXXXX";
     CHECK(mkdtemp(registry) && mkdtemp(a) && mkdtemp(b));
     make_dir(a, "/cells");
     make_dir(b, "/cells");

@@ -16,17 +16,17 @@
 #define KEEPER_WHAT_SIZE 40
 
 enum keeper_op {
-    KEEPER_MAKE = 1, /* id, image, limits: storage if it is not there yet, then a running cell */
-    KEEPER_LIMITS,   /* id, limits: of a running cell; 0 leaves a limit as it is */
-    KEEPER_STOP,     /* id: kill everything in it; its storage stays */
-    KEEPER_DELETE,   /* id: kill everything, remove its storage; done twice is fine */
-    KEEPER_FREEZE,   /* id: stop its workload's clock */
-    KEEPER_THAW,     /* id */
-    KEEPER_STAT,     /* id: usage */
-    KEEPER_LIST,     /* answers one datagram a cell (running or only stored), then one with OK */
-    KEEPER_WATCH,    /* answers one datagram whenever a cell's init dies by itself */
-    KEEPER_IMAGE_PUT, /* image, and an fd to read a root filesystem tar from */
-    KEEPER_IMAGE_RM,  /* image */
+    KEEPER_MAKE = 1,   /* id, image, limits: storage if it is not there yet, then a running cell */
+    KEEPER_LIMITS,     /* id, limits: of a running cell; 0 leaves a limit as it is */
+    KEEPER_STOP,       /* id: kill everything in it; its storage stays */
+    KEEPER_DELETE,     /* id: kill everything, remove its storage; done twice is fine */
+    KEEPER_FREEZE,     /* id: stop its workload's clock */
+    KEEPER_THAW,       /* id */
+    KEEPER_STAT,       /* id: usage */
+    KEEPER_LIST,       /* answers one datagram a cell (running or only stored), then one with OK */
+    KEEPER_WATCH,      /* answers one datagram whenever a cell's init dies by itself */
+    KEEPER_IMAGE_PUT,  /* image, and an fd to read a root filesystem tar from */
+    KEEPER_IMAGE_RM,   /* image */
     KEEPER_IMAGE_LIST, /* one datagram an image, then OK */
     KEEPER_PROBE,      /* what this host offers: answers in `probe` */
 };
@@ -74,13 +74,13 @@ struct keeper_reply {
     int32_t result;              /* 0, or -errno: then what and msg say why */
     char what[KEEPER_WHAT_SIZE]; /* stable name of the failure, or empty */
     char msg[KEEPER_MSG_SIZE];
-    uint32_t more;               /* 1: another datagram follows (LIST, IMAGE_LIST, WATCH) */
-    char id[ID_SIZE];            /* LIST, WATCH */
+    uint32_t more;                 /* 1: another datagram follows (LIST, IMAGE_LIST, WATCH) */
+    char id[ID_SIZE];              /* LIST, WATCH */
     char image[KEEPER_IMAGE_SIZE]; /* LIST, IMAGE_LIST */
-    uint32_t running;            /* LIST: its init is alive */
-    uint64_t size_bytes;         /* IMAGE_PUT, IMAGE_LIST: bytes on disk */
-    struct keeper_usage usage;   /* STAT */
-    uint32_t probe;              /* PROBE: enum keeper_probe_flag */
-    uint64_t pool_total_bytes;   /* PROBE */
+    uint32_t running;              /* LIST: its init is alive */
+    uint64_t size_bytes;           /* IMAGE_PUT, IMAGE_LIST: bytes on disk */
+    struct keeper_usage usage;     /* STAT */
+    uint32_t probe;                /* PROBE: enum keeper_probe_flag */
+    uint64_t pool_total_bytes;     /* PROBE */
     uint64_t pool_free_bytes;
 };
