@@ -2,6 +2,8 @@
 
 #include "core/fake_keeper.h"
 
+#define MORE_BYTES (1024 << 20) /* than a blank cell has */
+
 static unsigned ready(struct world *w)
 {
     struct core_counts c;
@@ -43,18 +45,30 @@ TEST(a_handed_out_cell_gets_the_limits_that_were_asked_for)
     struct sandbox s;
     struct fake_cell cell;
     WAIT_FOR(ready(w) == 1);
-    CHECK_OK(create(w, 64 << 20, NULL, &s));
+    CHECK_OK(create(w, MORE_BYTES, NULL, &s));
     CHECK_EQ(fake_asked(&w->k, KEEPER_LIMITS), 1);
     CHECK_EQ(fake_has(&w->k, s.id, &cell), 1);
-    CHECK_EQ(cell.limits.memory_bytes, 64 << 20);
+    CHECK_EQ(cell.limits.memory_bytes, MORE_BYTES);
     sandbox_done(&s);
 
     WAIT_FOR(ready(w) == 1);
     fake_fail_next(&w->k, KEEPER_LIMITS, ESRCH, "sandbox_not_running");
-    CHECK_OK(create(w, 64 << 20, NULL, &s)); /* a broken cell costs time, not the request */
+    CHECK_OK(create(w, MORE_BYTES, NULL, &s)); /* a broken cell costs time, not the request */
     CHECK_EQ(fake_has(&w->k, s.id, &cell), 1);
-    CHECK_EQ(cell.limits.memory_bytes, 64 << 20);
+    CHECK_EQ(cell.limits.memory_bytes, MORE_BYTES);
     WAIT_FOR(fake_count(&w->k) == 3 && ready(w) == 1);
+    sandbox_done(&s);
+    world_free(w);
+}
+
+TEST(a_cell_with_too_much_shared_memory_is_not_handed_out)
+{
+    struct world *w = world_new(1);
+    struct sandbox s;
+    WAIT_FOR(ready(w) == 1);
+    CHECK_OK(create(w, 64 << 20, NULL, &s));
+    CHECK_EQ(fake_asked(&w->k, KEEPER_LIMITS), 0);
+    CHECK_EQ(ready(w), 1);
     sandbox_done(&s);
     world_free(w);
 }

@@ -326,7 +326,7 @@ int storage_image_commit(struct storage *st, const char *tree, uint64_t *ret_byt
         return err_set(err, errno, "cannot write the image out");
     if (renameat2(st->images, part, st->images, tree, RENAME_NOREPLACE) < 0)
         return err_set(err, errno, "cannot name image tree '%s'", tree);
-    r = btrfs_subvol_set_readonly(fd, err);
+    r = btrfs_subvol_set_readonly(fd, true, err);
     if (r == 0)
         *ret_bytes = storage_image_used(st, tree);
     return r;
@@ -341,7 +341,10 @@ void storage_image_abort(struct storage *st, const char *tree)
 
 int storage_image_trash(struct storage *st, const char *tree, struct err *err)
 {
-    return move_to_trash(st, st->images, tree, err);
+    /* What is read-only cannot be moved to another directory: that changes its "..". */
+    _cleanup_fd_ int fd = openat(st->images, tree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r = fd < 0 ? 0 : btrfs_subvol_set_readonly(fd, false, err);
+    return r < 0 ? r : move_to_trash(st, st->images, tree, err);
 }
 
 uint64_t storage_image_used(struct storage *st, const char *tree)

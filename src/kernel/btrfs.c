@@ -44,11 +44,11 @@ int btrfs_subvol_delete(int dirfd, const char *name, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot delete subvolume '%s'", name) : 0;
 }
 
-int btrfs_subvol_set_readonly(int subvol_fd, struct err *err)
+int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err)
 {
-    uint64_t flags = BTRFS_SUBVOL_RDONLY;
+    uint64_t flags = on ? BTRFS_SUBVOL_RDONLY : 0;
     if (ioctl(subvol_fd, BTRFS_IOC_SUBVOL_SETFLAGS, &flags) < 0)
-        return err_set(err, errno, "cannot make a subvolume read-only");
+        return err_set(err, errno, "cannot make a subvolume %s", on ? "read-only" : "writable");
     return 0;
 }
 

@@ -11,7 +11,7 @@
 bool btrfs_is(int dirfd); /* is this directory on btrfs? */
 int btrfs_subvol_create(int dirfd, const char *name, struct err *err);
 int btrfs_subvol_delete(int dirfd, const char *name, struct err *err);
-int btrfs_subvol_set_readonly(int subvol_fd, struct err *err);
+int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err);
 
 /* Account blocks per subvolume: simple quotas (Linux 6.7) where there are, else full ones.
  * *ret_simple says which. Fine to call again. */

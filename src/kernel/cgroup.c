@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <linux/sched.h>
 #include <mntent.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #define GROUP_MODE 0755
 #define CPU_PERIOD_US 100000 /* the kernel's own default */
 #define PATH_SIZE 256        /* "<id>/work/memory.max" and room */
+#define BUSY_TRIES 20        /* milliseconds */
 #define STAT_SIZE 4096       /* memory.stat, the longest file read here, is not among them */
 
 static const char *const controller_names[CGROUP_CONTROLLERS] = { "memory", "cpu", "pids" };
@@ -81,16 +83,20 @@ static int find_mounts(struct cgroup_host *h, struct err *err)
     return 0;
 }
 
-/* Hand the v2 controllers down to the children of `dirfd`. A controller that is not there is
- * found missing when its limit is set, so failures need no word here. */
-static void enable_children(const struct cgroup_host *h, int dirfd)
+/* Hand the v2 controllers down to the children of `dirfd` ('+'), or no longer ('-'). A controller
+ * that is not there is found missing when its limit is set, so failures need no word here. */
+static void hand_down(const struct cgroup_host *h, int dirfd, char sign)
 {
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
-        if (h->in_v2[c]) {
-            char text[16];
-            (void)snprintf(text, sizeof(text), "+%s", controller_names[c]);
-            (void)fd_write_file_at(dirfd, "cgroup.subtree_control", text);
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        char text[16];
+        (void)snprintf(text, sizeof(text), "%c%s", sign, controller_names[c]);
+        /* -EBUSY: whoever was in the group a moment ago is not quite gone yet. */
+        for (int i = 0; h->in_v2[c] && i < BUSY_TRIES; i++) {
+            if (fd_write_file_at(dirfd, "cgroup.subtree_control", text) != -EBUSY)
+                break;
+            (void)poll(NULL, 0, 1);
         }
+    }
 }
 
 int cgroup_host_open(const char *name, struct cgroup_host **ret_host, struct err *err)
@@ -118,11 +124,11 @@ int cgroup_host_open(const char *name, struct cgroup_host **ret_host, struct err
             list[0] = '\0';
         for (int c = 0; c < CGROUP_CONTROLLERS; c++)
             h->in_v2[c] = has_word(list, controller_names[c], " \n");
-        enable_children(h, unified);
+        hand_down(h, unified, '+');
         h->unified = open_group(unified, name, true);
         if (h->unified < 0)
             return err_set(err, -h->unified, "cannot make control group '%s'", name);
-        enable_children(h, h->unified);
+        hand_down(h, h->unified, '+');
     }
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (h->in_v2[c] || h->parents[c] < 0)
@@ -344,9 +350,13 @@ static int make_unified(struct cgroup_host *h, const char *id, uint32_t owner,
     if (group < 0)
         return err_set(err, -group, "cannot make control group '%s'", id);
     int r = h->ns_bounds ? make_namespace(group, &fds->ns) : 0;
+    if (r == -EBUSY) { /* taken over from a cell whose last process is still leaving */
+        hand_down(h, group, '-');
+        r = make_namespace(group, &fds->ns);
+    }
     if (r < 0)
         return err_set(err, -r, "cannot make a cgroup namespace for '%s'", id);
-    enable_children(h, group);
+    hand_down(h, group, '+');
     fds->init_group = open_group(group, "init", true);
     if (fds->init_group < 0)
         return err_set(err, -fds->init_group, "cannot make control group '%s/init'", id);
