@@ -248,13 +248,16 @@ def kill_all(pids, shuffle):
 class Daemon:
     """One instance in directories of its own; survives being killed, as the sandboxes do."""
 
-    def __init__(self, *args, key=KEY, env=None):
+    def __init__(self, *args, key=KEY, env=None, below=""):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="wt-", dir="/tmp"))
         self.dir.chmod(0o755)
         self.reports = self.dir / "reports"  # a sanitizer's; warrend writes there without root
         self.reports.mkdir()
         self.reports.chmod(0o1777)
-        self.data, self.run = self.dir / "data", self.dir / "run"
+        place = self.dir / below  # with `below`: a directory that only root may enter
+        if below:
+            place.mkdir(mode=0o700)
+        self.data, self.run = place / "data", place / "run"
         self.cgroup = self.dir.name
         self.port = free_port()
         self.args = [str(a) for a in args]

@@ -25,6 +25,20 @@ def test_two_instances(fresh, tiny_tar):
     assert fresh.api.out("same", ["echo", "alone"]) == "alone\n"  # the other's end was its own
 
 
+def test_directories_behind_a_closed_one_with_a_long_name(tiny_tar):
+    """As `mktemp -d` and test runners make them: the daemon's user may not walk there by name."""
+    daemon = Daemon(below="a-directory-that-only-root-may-enter-" + "x" * 20)
+    try:
+        daemon.api.import_image("tiny", tiny_tar)
+        who = daemon.api.create(image="tiny")["id"]
+        assert daemon.api.out(who, ["echo", "x"]) == "x\n"
+        daemon.kill()
+        daemon.start()
+        assert daemon.api.out(who, ["echo", "y"]) == "y\n"
+    finally:
+        daemon.close()
+
+
 def test_a_second_daemon_on_the_same_directories_is_refused(fresh):
     import subprocess
     done = subprocess.run(fresh.command("warrend", "--listen", "127.0.0.1:0", "--data", str(fresh.data),

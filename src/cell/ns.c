@@ -138,11 +138,10 @@ static void layers_close(struct layers *l)
     fd_close_all(fds, ARRAY_LEN(fds));
 }
 
-static int make_root(const struct ns_host *host, const struct ns_cell *cell,
-                     const struct ns_spec *spec, struct layers *l, struct err *err)
+static int make_root(const struct ns_cell *cell, const struct ns_spec *spec, struct layers *l,
+                     struct err *err)
 {
-    char path[64], hook[sizeof(host->furniture) + 8];
-    (void)snprintf(hook, sizeof(hook), "%s/root", host->furniture);
+    char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)cell->pid);
     l->userns = open(path, O_RDONLY | O_CLOEXEC);
     if (l->userns < 0)
@@ -155,16 +154,15 @@ static int make_root(const struct ns_host *host, const struct ns_cell *cell,
     if (r == 0)
         r = mount_idmap(l->upper, l->userns, err);
     if (r == 0)
-        r = mount_overlay(l->lower, l->upper, hook, spec->uid_base, &l->root, err);
+        r = mount_overlay(l->lower, l->upper, "root", spec->uid_base, &l->root, err);
     return r;
 }
 
-int ns_release(const struct ns_host *host, struct ns_cell *cell, const struct ns_spec *spec,
-               struct err *err)
+int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err)
 {
     /* Closed after the word is given: letting go of a mount can take the kernel a while. */
     _cleanup_(layers_close) struct layers l = { -1, -1, -1, -1 };
-    int r = make_root(host, cell, spec, &l, err);
+    int r = make_root(cell, spec, &l, err);
     if (r < 0)
         return r;
     struct ns_word word = { .word = NS_WORD_ROOT };

@@ -15,8 +15,9 @@
 
 struct ns_host; /* what all cells share: init's binary, the filter, the furniture of /dev */
 
-/* `furniture` is a directory of root's that anyone may walk through; small filesystems are mounted
- * in it in the caller's mount namespace, which must be private. */
+/* `furniture` is a directory of root's; small filesystems are mounted in it in the caller's mount
+ * namespace, which must be private. It becomes the working directory, and must stay it: a cell's child
+ * starts there and needs no right to walk the way. */
 int ns_host_new(const char *init_path, const char *furniture, struct ns_host **ret_host,
                 struct err *err);
 void ns_host_free(struct ns_host *host);
@@ -48,5 +49,4 @@ void ns_cell_close(struct ns_cell *cell); /* the descriptors; the process goes o
  * middle leaves a child that sees its end of file and exits. All of spec is borrowed. */
 int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns_cell *ret_cell,
                struct err *err);
-int ns_release(const struct ns_host *host, struct ns_cell *cell, const struct ns_spec *spec,
-               struct err *err);
+int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err);

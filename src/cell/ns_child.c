@@ -43,8 +43,7 @@ struct parts {
     int dev, proc, sys, pts, shm, mqueue;
 };
 
-static int make_parts(const struct ns_host *h, const struct ns_spec *spec, struct parts *p,
-                      struct err *err)
+static int make_parts(const struct ns_spec *spec, struct parts *p, struct err *err)
 {
     char shm_size[U64_TEXT_MAX];
     (void)snprintf(shm_size, sizeof(shm_size), "%" PRIu64, spec->shm_bytes);
@@ -53,10 +52,7 @@ static int make_parts(const struct ns_host *h, const struct ns_spec *spec, struc
                                                { "mode", "0620" },
                                                { "gid", "5" } };
     const struct mount_option shm[] = { { "mode", "1777" }, { "size", shm_size } };
-    char path[sizeof(h->furniture) + 8];
-    (void)snprintf(path, sizeof(path), "%s/dev", h->furniture);
-
-    int r = mount_clone(AT_FDCWD, path, &p->dev, err);
+    int r = mount_clone(AT_FDCWD, "dev", &p->dev, err);
     if (r == 0)
         r = mount_new("proc", NULL, 0, FS_FLAGS, &p->proc, err);
     if (r == 0)
@@ -94,10 +90,8 @@ static int place_parts(int root, const struct parts *p, struct err *err)
 }
 
 /* The masks lie on filesystems that the kernel fills: no name there is the image's to choose. */
-static int mask_one(const struct ns_host *h, const struct parts *p, const struct ns_mask *m,
-                    struct err *err)
+static int mask_one(const struct parts *p, const struct ns_mask *m, struct err *err)
 {
-    char path[sizeof(h->furniture) + 16];
     int on = m->in_sys ? p->sys : p->proc;
     _cleanup_fd_ int fd = -1;
     int r;
@@ -107,9 +101,8 @@ static int mask_one(const struct ns_host *h, const struct parts *p, const struct
         if (r == 0)
             r = mount_set_flags(fd, FS_FLAGS | MOUNT_ATTR_RDONLY, err);
     } else {
-        (void)snprintf(path, sizeof(path), "%s/masks/%s", h->furniture,
-                       m->kind == NS_HIDE_DIR ? "empty" : "nothing");
-        r = mount_clone(AT_FDCWD, path, &fd, err);
+        r = mount_clone(AT_FDCWD, m->kind == NS_HIDE_DIR ? "masks/empty" : "masks/nothing", &fd,
+                        err);
     }
     if (r == 0 && move_mount(fd, "", on, m->path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         r = err_set(err, errno, "cannot mask '%s'", m->path);
@@ -125,25 +118,24 @@ static int loopback_up(struct err *err)
     return 0;
 }
 
-/* Put a part in a directory of ours. Nothing can be mounted on a tree that is not attached (before
- * Linux 6.15), and what is attached can be moved with all that is on it. */
-static int hang(const struct ns_host *h, int mount, const char *hook, struct err *err)
+/* Nothing can be mounted on a tree that is not attached (before Linux 6.15), so each part first hangs
+ * in a directory of the furniture, our working directory; it is moved from there with all that is
+ * on it. */
+static int hang(int mount, const char *hook, struct err *err)
 {
-    char path[sizeof(h->furniture) + 8];
-    (void)snprintf(path, sizeof(path), "%s/%s", h->furniture, hook);
-    return mount_place_at(mount, AT_FDCWD, path, err);
+    return mount_place_at(mount, AT_FDCWD, hook, err);
 }
 
 /* All that needs no root yet, done while the keeper makes it. */
 static int assemble(const struct ns_host *h, const struct parts *p, struct err *err)
 {
-    int r = hang(h, p->proc, "proc", err);
+    int r = hang(p->proc, "proc", err);
     if (r == 0)
-        r = hang(h, p->sys, "sys", err);
+        r = hang(p->sys, "sys", err);
     for (size_t i = 0; r == 0 && i < h->nmasks; i++)
-        r = mask_one(h, p, &h->masks[i], err);
+        r = mask_one(p, &h->masks[i], err);
     if (r == 0)
-        r = hang(h, p->dev, "own-dev", err);
+        r = hang(p->dev, "own-dev", err);
     if (r == 0)
         r = mount_place_at(p->pts, p->dev, "pts", err);
     if (r == 0)
@@ -153,9 +145,9 @@ static int assemble(const struct ns_host *h, const struct parts *p, struct err *
     return r;
 }
 
-static int enter_root(const struct ns_host *h, const struct parts *parts, int root, struct err *err)
+static int enter_root(const struct parts *parts, int root, struct err *err)
 {
-    int r = hang(h, root, "root", err); /* out of sight after the pivot */
+    int r = hang(root, "root", err); /* out of sight after the pivot */
     if (r == 0)
         r = place_parts(root, parts, err);
     if (r < 0)
@@ -268,7 +260,7 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
         return err_set(err, errno, "cannot set the host name");
     int r = loopback_up(err);
     if (r == 0)
-        r = make_parts(h, spec, &parts, err);
+        r = make_parts(spec, &parts, err);
     if (r == 0)
         r = assemble(h, &parts, err);
     if (r == 0)
@@ -280,7 +272,7 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
         late[i] = word.has[i] && next < nfds ? fds[next++] : -1;
     if (nfds == 0)
         return err_set(err, EPROTO, "no root came with the word");
-    r = enter_root(h, &parts, fds[0], err);
+    r = enter_root(&parts, fds[0], err);
     if (r == 0)
         r = install_filter(h, err);
     return r < 0 ? r : become_init(h, spec, late, status_fd, err);

@@ -216,8 +216,6 @@ int ns_host_new(const char *init_path, const char *furniture, struct ns_host **r
     if (!h)
         return err_set(err, ENOMEM, "cannot allocate the cell host");
     h->init_fd = -1;
-    if (snprintf(h->furniture, sizeof(h->furniture), "%s", furniture) >= (int)sizeof(h->furniture))
-        return err_set(err, ENAMETOOLONG, "'%s' is too long", furniture);
     /* mount_overlay changes the filesystem ids for a moment and must keep its capabilities. */
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
         return err_set(err, errno, "cannot set secure bits");
@@ -229,6 +227,8 @@ int ns_host_new(const char *init_path, const char *furniture, struct ns_host **r
         r = seal_init(init_path, &h->init_fd, err);
     if (r == 0)
         r = make_furniture(furniture, err);
+    if (r == 0 && chdir(furniture) < 0)
+        r = err_set(err, errno, "cannot enter '%s'", furniture);
     if (r < 0)
         return r;
     find_masks(h);

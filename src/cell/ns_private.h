@@ -39,7 +39,6 @@ struct ns_host {
     int init_fd; /* sealed; not readable by anyone, so no process of it can be traced */
     struct sock_fprog *filter;
     struct seccomp_cookie cookie;
-    char furniture[256];
     struct ns_mask masks[NS_MASKS_MAX]; /* those that exist on this host */
     size_t nmasks;
 };

@@ -1,6 +1,7 @@
 /* warrend - Warren's daemon. Starts as root, starts warren-keeper, becomes an ordinary user,
  * then serves the API until it is told to stop. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +22,8 @@
 #define LOG_MODULE "warrend"
 #define DRAIN_MS 5000
 #define KEEPER_STOP_MS 5000
-#define RUN_PATH_MAX 64 /* with "/cells/<id>/init.sock" behind it still a socket's path */
+#define RUN_PATH_MAX 90 /* with "/warren.sock" behind it still a socket's path */
+#define REF_MAX 32      /* "/proc/self/fd/N" */
 #define ADMIN_PATH_MAX (RUN_PATH_MAX + 16)
 #define CGROUP_NAME_MAX 32
 
@@ -30,7 +32,10 @@ struct world {
     struct setup_user user;
     char *data, *run, *first_key;
     char cgroup[CGROUP_NAME_MAX], admin_path[ADMIN_PATH_MAX], where[LISTEN_TEXT_MAX];
-    int lock_fd, tcp_fd, admin_fd;
+    /* The directories as the daemon goes on knowing them: held open, so that it need not be allowed
+     * through the directories above them once it is an ordinary user. */
+    char data_ref[REF_MAX], run_ref[REF_MAX];
+    int lock_fd, tcp_fd, admin_fd, data_fd, run_fd;
     struct child keeper;
     struct core *core;
     struct server *server;
@@ -47,6 +52,8 @@ static void world_done(struct world *w)
     cleanup_close(&w->tcp_fd);
     cleanup_close(&w->admin_fd);
     cleanup_close(&w->lock_fd);
+    cleanup_close(&w->data_fd);
+    cleanup_close(&w->run_fd);
     options_done(&w->options);
     free(w->data);
     free(w->run);
@@ -89,6 +96,16 @@ static int take_first_key(struct world *w, struct err *err)
     return 0;
 }
 
+static int hold(const char *dir, int *ret_fd, char ref[REF_MAX], struct err *err)
+{
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open '%s'", dir);
+    (void)snprintf(ref, REF_MAX, "/proc/self/fd/%d", fd);
+    *ret_fd = fd;
+    return 0;
+}
+
 static int prepare(struct world *w, struct err *err)
 {
     int r = take_first_key(w, err);
@@ -103,6 +120,10 @@ static int prepare(struct world *w, struct err *err)
     if (r >= 0 && strlen(w->run) > RUN_PATH_MAX)
         r = err_set(err, ENAMETOOLONG, "--run '%s' is over %d bytes, too long for sockets in it",
                     w->run, RUN_PATH_MAX);
+    if (r >= 0)
+        r = hold(w->data, &w->data_fd, w->data_ref, err);
+    if (r >= 0)
+        r = hold(w->run, &w->run_fd, w->run_ref, err);
     if (r >= 0)
         r = name_cgroup(w, err);
     if (r >= 0)
@@ -130,8 +151,8 @@ static int start(struct world *w, struct err *err)
         r = setup_drop(&w->user, err);
     if (r < 0)
         return r;
-    struct core_config config = { .data_dir = w->data,
-                                  .run_dir = w->run,
+    struct core_config config = { .data_dir = w->data_ref,
+                                  .run_dir = w->run_ref,
                                   .first_key = w->first_key,
                                   .pool_size = w->options.pool_size };
     r = core_new(&config, &w->core, err);
@@ -191,7 +212,12 @@ static int run(struct world *w, struct err *err)
 
 int main(int argc, char **argv)
 {
-    struct world w = { .lock_fd = -1, .tcp_fd = -1, .admin_fd = -1, .keeper = { .alive_fd = -1 } };
+    struct world w = { .lock_fd = -1,
+                       .tcp_fd = -1,
+                       .admin_fd = -1,
+                       .data_fd = -1,
+                       .run_fd = -1,
+                       .keeper = { .alive_fd = -1 } };
     struct err err = ERR_INIT;
 
     (void)umask(077);

@@ -118,18 +118,18 @@ static void remove_run_dir(struct keeper *k, const char *id)
     (void)unlinkat(k->cells_dir, id, AT_REMOVEDIR);
 }
 
-/* Bound and listening from here, so that a client can connect before init has come up. */
-static int make_init_socket(struct keeper *k, const char *id, int *ret_fd, struct err *err)
+/* Bound and listening from here, so that a client can connect before init has come up. By way of
+ * the open directory: a socket's path has room for 107 bytes, and the run directory may be long. */
+static int make_init_socket(struct keeper *k, const char *id, int run_dir, int *ret_fd,
+                            struct err *err)
 {
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
-    if (snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%s/init.sock", k->cells_path, id) >=
-        (int)sizeof(sa.sun_path))
-        return err_set(err, ENAMETOOLONG, "the run directory's name is too long");
+    (void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d/init.sock", run_dir);
     _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)unlink(sa.sun_path);
+    (void)unlinkat(run_dir, "init.sock", 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
-        chown(sa.sun_path, k->client_uid, (gid_t)-1) < 0 || chmod(sa.sun_path, 0600) < 0 ||
-        listen(fd, INIT_BACKLOG) < 0)
+        fchownat(run_dir, "init.sock", k->client_uid, (gid_t)-1, 0) < 0 ||
+        fchmodat(run_dir, "init.sock", 0600, 0) < 0 || listen(fd, INIT_BACKLOG) < 0)
         return err_set(err, errno, "cannot make the socket of '%s'", id);
     *ret_fd = take_fd(fd);
     return 0;
@@ -273,7 +273,7 @@ static int provide(struct cell *c, const struct keeper_limits *l, struct cgroup_
     if (r == 0)
         r = storage_box(c->k->storage, c->id, l->disk_bytes, &box, err);
     spec->box_fd = box;
-    return r < 0 ? r : ns_release(c->k->ns, cell, spec, err);
+    return r < 0 ? r : ns_release(cell, spec, err);
 }
 
 static int launch(struct cell *c, struct ns_spec *spec, const struct keeper_limits *limits,
@@ -322,7 +322,7 @@ static int build(struct cell *c, const struct keeper_request *req, struct err *e
         return r;
     (void)snprintf(c->record.image, sizeof(c->record.image), "%s", req->image);
     run_dir = open_run_dir(k, c->id, err);
-    r = run_dir < 0 ? run_dir : make_init_socket(k, c->id, &sock, err);
+    r = run_dir < 0 ? run_dir : make_init_socket(k, c->id, run_dir, &sock, err);
     if (r < 0)
         goto undo_run_dir;
     r = cgroup_make(k->cgroups, c->id, c->record.uid_base, &fds, err);

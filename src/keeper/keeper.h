@@ -27,7 +27,6 @@ struct keeper {
     struct ns_host *ns;
     struct sweeper sweeper;
     int cells_dir; /* <run>/cells */
-    char cells_path[200];
     uint32_t client_uid; /* who may connect: warrend */
     struct cell *cells[CELL_BUCKETS];
     struct conn *conns;

@@ -158,14 +158,13 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     int r = loop_new(&k->loop);
     if (r < 0)
         return err_set(err, -r, "cannot make an event loop");
-    if (snprintf(k->cells_path, sizeof(k->cells_path), "%s/cells", c->run_path) >=
-        (int)sizeof(k->cells_path))
-        return err_set(err, ENAMETOOLONG, "the run directory's name is too long");
-    if ((mkdir(k->cells_path, 0700) < 0 && errno != EEXIST) || chmod(k->cells_path, 0711) < 0)
-        return err_set(err, errno, "cannot make '%s'", k->cells_path);
-    k->cells_dir = open(k->cells_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char cells[PATH_MAX + 8];
+    (void)snprintf(cells, sizeof(cells), "%s/cells", c->run_path);
+    if ((mkdir(cells, 0700) < 0 && errno != EEXIST) || chmod(cells, 0711) < 0)
+        return err_set(err, errno, "cannot make '%s'", cells);
+    k->cells_dir = open(cells, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (k->cells_dir < 0)
-        return err_set(err, errno, "cannot open '%s'", k->cells_path);
+        return err_set(err, errno, "cannot open '%s'", cells);
     r = cgroup_host_open(c->cgroup, &k->cgroups, err);
     if (r == 0)
         r = uidrange_open(UID_REGISTRY, c->run_path, &k->uids, err);

@@ -219,10 +219,36 @@ static int migrate(sqlite3 *db, struct err *err)
     return 0;
 }
 
+static int same_path(sqlite3_vfs *vfs, const char *path, int size, char *out)
+{
+    return snprintf(out, (size_t)size, "%s", path) < size ? SQLITE_OK : SQLITE_CANTOPEN;
+}
+
+/* The engine's own view of files, but for one thing: it would resolve every link of a path, and the
+ * daemon reaches its directory through one (/proc/self/fd/N) because the way there by name may be
+ * closed to it. */
+static const char *plain_paths(void)
+{
+    static sqlite3_vfs vfs; /* registered once, before the first thread */
+    if (!vfs.zName) {
+        const sqlite3_vfs *usual = sqlite3_vfs_find(NULL);
+        if (!usual)
+            return NULL;
+        vfs = *usual;
+        vfs.zName = "warren";
+        vfs.pNext = NULL;
+        vfs.xFullPathname = same_path;
+        if (sqlite3_vfs_register(&vfs, 0) != SQLITE_OK)
+            vfs.zName = NULL;
+    }
+    return vfs.zName;
+}
+
 static int conn_open(struct conn *c, const char *path, struct err *err)
 {
-    int rc = sqlite3_open_v2(
-        path, &c->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = sqlite3_open_v2(path, &c->db,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                             plain_paths());
     if (rc != SQLITE_OK)
         return err_wrap(err, fail(rc, c->db, err, "open the state"), "'%s'", path);
     (void)sqlite3_busy_timeout(c->db, BUSY_TIMEOUT_MS);
