@@ -13,6 +13,7 @@
 
 struct import {
     struct keeper *k;
+    struct import *next;
     struct watch watch; /* on report_fd */
     int report_fd;
     pid_t pid;
@@ -53,6 +54,11 @@ static void on_report(struct watch *w, uint32_t events)
     else if (r == 0) /* nobody was told, so nobody will name it */
         (void)storage_image_trash(im->k->storage, im->tree, NULL);
     sweeper_sweep(&im->k->sweeper, -1);
+    for (struct import **at = &im->k->imports; *at; at = &(*at)->next)
+        if (*at == im) {
+            *at = im->next;
+            break;
+        }
     loop_later(im->k->loop, im);
 }
 
@@ -87,6 +93,8 @@ void images_put(struct conn *conn)
         conn_result(conn, r, &err);
         return;
     }
+    im->next = im->k->imports;
+    im->k->imports = im;
     (void)close(take_fd(conn->passed_fd)); /* the child has it: its end must be seen there */
     conn_keep(conn, &im->asker);
 }

@@ -16,6 +16,7 @@
 struct storage;
 struct uidrange_pool;
 struct cell;
+struct import;
 
 #define CELL_BUCKETS 1024
 
@@ -26,10 +27,11 @@ struct keeper {
     struct cgroup_host *cgroups;
     struct ns_host *ns;
     struct sweeper sweeper;
-    int cells_dir; /* <run>/cells */
+    int cells_dir;       /* <run>/cells */
     uint32_t client_uid; /* who may connect: warrend */
     struct cell *cells[CELL_BUCKETS];
     struct conn *conns;
+    struct import *imports;
     unsigned lingering; /* dead cells whose groups were not empty yet */
 };
 

@@ -72,6 +72,18 @@ static int refuse(struct archive *a, const char *doing, struct err *err)
     return err_name(err, EINVAL, "invalid_image", "%s: %s", doing, why ? why : "damaged archive");
 }
 
+static bool leads_out(const char *path)
+{
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && p[0] == '.' && p[1] == '.')
+            return true;
+        p += n;
+        p += strspn(p, "/");
+    }
+    return false;
+}
+
 /* 1: extract it; 0: leave it out; below zero: the archive is not to be trusted. */
 static int judge(struct archive_entry *entry, struct err *err)
 {
@@ -86,6 +98,9 @@ static int judge(struct archive_entry *entry, struct err *err)
         archive_entry_set_pathname(entry, ".");
         return 1;
     }
+    const char *target = archive_entry_hardlink(entry);
+    if (leads_out(path) || (target && leads_out(target)))
+        return err_name(err, EINVAL, "invalid_image", "'%.200s' leads out of the image", path);
     if (archive_entry_uid(entry) < 0 || archive_entry_uid(entry) > ID_MAX ||
         archive_entry_gid(entry) < 0 || archive_entry_gid(entry) > ID_MAX)
         return err_name(err, EINVAL, "invalid_image", "'%.200s' belongs to an id over %d", path,
@@ -108,6 +123,28 @@ static int judge(struct archive_entry *entry, struct err *err)
         free(copy);
     }
     return 1;
+}
+
+/* Not archive_read_extract2: it turns an entry that cannot be made into a mere warning. */
+static int extract_entry(struct archive *in, struct archive *out, struct archive_entry *entry,
+                         struct err *err)
+{
+    const char *path = archive_entry_pathname(entry);
+    if (archive_write_header(out, entry) < ARCHIVE_WARN)
+        return refuse(out, path, err);
+    for (;;) {
+        const void *block;
+        size_t size;
+        la_int64_t offset;
+        int a = archive_read_data_block(in, &block, &size, &offset);
+        if (a == ARCHIVE_EOF)
+            break;
+        if (a < ARCHIVE_WARN)
+            return refuse(in, path, err);
+        if (archive_write_data_block(out, block, size, offset) < ARCHIVE_WARN)
+            return refuse(out, path, err);
+    }
+    return archive_write_finish_entry(out) < ARCHIVE_WARN ? refuse(out, path, err) : 0;
 }
 
 static int extract(int tar_fd, struct err *err)
@@ -147,11 +184,9 @@ static int extract(int tar_fd, struct err *err)
             goto done;
         if (r == 0)
             continue;
-        if (archive_read_extract2(in, entry, out) < ARCHIVE_WARN) {
-            r = refuse(archive_errno(in) ? in : out, archive_entry_pathname(entry), err);
+        r = extract_entry(in, out, entry, err);
+        if (r < 0)
             goto done;
-        }
-        r = 0;
     }
     if (entries == 0)
         r = err_name(err, EINVAL, "invalid_image", "the archive is empty");
