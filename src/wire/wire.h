@@ -18,6 +18,8 @@
  *   LIST   {flags}            PROCESS*, then OK             (one frame a process)
  *   PING                      OK {uptime_ms, procs}
  *   SHUTDOWN {grace_ms}       OK once every process is gone, or the grace has passed
+ *   FILE   {op, user, path..} what enum wire_file_op says: the connection is handed to a worker,
+ *                             a fork of init that has become the user and does that one thing
  *
  * A process goes on when the connection that started it ends. While a connection is attached
  * the process is held back by it (back-pressure); with nobody attached the ring keeps the
@@ -32,6 +34,7 @@
 #define WIRE_HEADER_SIZE 16
 #define WIRE_PAYLOAD_MAX (4u * 1024 * 1024) /* a START: twice the kernel's default ARG_MAX */
 #define WIRE_DATA_MAX (64u * 1024)          /* an OUTPUT or INPUT frame: a full pipe */
+#define WIRE_BULK_MAX (256u * 1024)         /* a DATA frame */
 
 enum wire_type {
     /* requests */
@@ -44,9 +47,17 @@ enum wire_type {
     WIRE_LIST,
     WIRE_PING,
     WIRE_SHUTDOWN,
+    WIRE_FILE,
     /* on an attached connection, client to init */
     WIRE_INPUT = 32, /* raw bytes for stdin or the pty */
     WIRE_STDIN_EOF,
+    /* files, both ways */
+    WIRE_ENTRY = 48, /* one file, directory, link ...: the fields from WIRE_T_PATH on */
+    WIRE_DATA,       /* raw bytes of the entry before it, WIRE_BULK_MAX at most */
+    WIRE_END,        /* nothing more will be sent */
+    WIRE_MATCH,      /* SEARCH: {path, line, column, offset, text} */
+    WIRE_CHANGE,     /* WATCH: {change, entry fields}; REPLACE: {path, count} */
+    WIRE_SKIPPED,    /* {path, code, what, message}: this one failed, the walk goes on */
     /* answers */
     WIRE_OK = 64,
     WIRE_ERROR,   /* {code errno, what, message} */
@@ -102,6 +113,88 @@ enum wire_tag {
     WIRE_T_MESSAGE,
     WIRE_T_UPTIME_MS,
     WIRE_T_PROCS,
+    /* FILE */
+    WIRE_T_OP,   /* enum wire_file_op */
+    WIRE_T_PATH, /* repeated where an op takes several; in an answer: as the sandbox sees it */
+    WIRE_T_TO,   /* MOVE, COPY: where to; SYMLINK: what the link says; REPLACE: the new text */
+    WIRE_T_TYPE, /* enum wire_file_type */
+    WIRE_T_MODE, /* permission bits, 07777 */
+    WIRE_T_UID,
+    WIRE_T_GID,
+    WIRE_T_OWNER, /* names, where /etc/passwd and /etc/group have them */
+    WIRE_T_GROUP,
+    WIRE_T_SIZE,
+    WIRE_T_BLOCKS, /* bytes really taken */
+    WIRE_T_MTIME_NS,
+    WIRE_T_ATIME_NS,
+    WIRE_T_CTIME_NS,
+    WIRE_T_INODE,
+    WIRE_T_NLINK,
+    WIRE_T_LINK, /* a symbolic link's text; in a tree: the path of the entry it is a hard link to */
+    WIRE_T_RDEV,
+    WIRE_T_XATTR, /* repeated "name\0value" */
+    WIRE_T_ETAG,  /* changes whenever the contents may have; WRITE: must be the present one */
+    WIRE_T_LENGTH,
+    WIRE_T_DEPTH,
+    WIRE_T_LIMIT,
+    WIRE_T_AFTER,   /* LIST: go on behind this path */
+    WIRE_T_PATTERN, /* a glob on the name, or on the path if it has a slash */
+    WIRE_T_TEXT,
+    WIRE_T_LINE,
+    WIRE_T_COLUMN,
+    WIRE_T_COUNT,
+    WIRE_T_FILES,
+    WIRE_T_DIRS,
+    WIRE_T_CHANGE, /* enum wire_change */
+    WIRE_T_COOKIE, /* pairs the two halves of a rename */
+};
+
+/* Every op ends with OK or ERROR; an ERROR may name a PATH. A path is absolute, or relative to the
+ * user's home; symbolic links in it lead where they lead inside the sandbox. */
+enum wire_file_op {
+    WIRE_FILE_READ = 1,  /* path, [offset, length]: ENTRY with LENGTH, then so many DATA bytes */
+    WIRE_FILE_WRITE,     /* path, [mode, etag], flags; then DATA*, END: answers ENTRY */
+    WIRE_FILE_STAT,      /* path: ENTRY */
+    WIRE_FILE_LIST,      /* path, depth, limit, [after]: ENTRY*, sorted, parents first */
+    WIRE_FILE_MKDIR,     /* path, [mode]: ENTRY; COUNT in OK is 0 if it was there */
+    WIRE_FILE_MOVE,      /* path, to: ENTRY */
+    WIRE_FILE_COPY,      /* path, to: ENTRY */
+    WIRE_FILE_REMOVE,    /* path */
+    WIRE_FILE_CHMOD,     /* path, mode: ENTRY */
+    WIRE_FILE_CHOWN,     /* path, owner ("user", "user:group", ":group", numbers): ENTRY */
+    WIRE_FILE_SYMLINK,   /* path, to: ENTRY */
+    WIRE_FILE_XATTRS,    /* path: ENTRY with every XATTR the user may read */
+    WIRE_FILE_XATTR_SET, /* path, xattr */
+    WIRE_FILE_XATTR_RM,  /* path, text: its name */
+    WIRE_FILE_TRUNCATE,  /* path, size: ENTRY */
+    WIRE_FILE_USAGE,     /* path: OK {bytes, size, files, dirs}; a hard link counts once */
+    WIRE_FILE_FIND,      /* path, pattern.., [type], limit: ENTRY* */
+    WIRE_FILE_SEARCH,    /* path.., text, pattern.., limit: MATCH*, OK {files, count} */
+    WIRE_FILE_REPLACE,   /* path.., text, to, pattern..: CHANGE*, OK {files, count} */
+    WIRE_FILE_WATCH,     /* path: OK once it watches, then CHANGE* until the connection ends */
+    WIRE_FILE_TREE_OUT,  /* path..: (ENTRY, DATA* of exactly SIZE bytes)* */
+    WIRE_FILE_TREE_IN,   /* path: under it (ENTRY, DATA*)*, END are made: OK {files, bytes} */
+};
+
+enum wire_file_type {
+    WIRE_REGULAR = 1,
+    WIRE_DIRECTORY,
+    WIRE_SYMLINK,
+    WIRE_FIFO,
+    WIRE_SOCKET,
+    WIRE_CHARDEV,
+    WIRE_BLOCKDEV,
+    WIRE_HARDLINK, /* only in a tree: another name of LINK */
+};
+
+enum wire_change {
+    WIRE_CREATED = 1,
+    WIRE_WRITTEN,
+    WIRE_REMOVED,
+    WIRE_RENAMED_FROM,
+    WIRE_RENAMED_TO,
+    WIRE_ATTRIBUTES,
+    WIRE_OVERFLOW
 };
 
 enum wire_flag {
@@ -109,6 +202,18 @@ enum wire_flag {
     WIRE_F_STDIN = 2,     /* stdin is a pipe kept open; without it stdin is /dev/null */
     WIRE_F_NO_OUTPUT = 4, /* START, ATTACH: only wait for EXITED */
     WIRE_F_ALL = 8,       /* LIST: also what was not started through the API */
+    /* FILE */
+    WIRE_F_NOFOLLOW = 16,    /* STAT, CHOWN, XATTR*: of the link itself */
+    WIRE_F_APPEND = 32,      /* WRITE: to the end, in place */
+    WIRE_F_EXCLUSIVE = 64,   /* WRITE, MKDIR, MOVE, COPY: refuse what is there already */
+    WIRE_F_NO_PARENTS = 128, /* WRITE, MKDIR, MOVE, COPY: do not make missing directories */
+    WIRE_F_RECURSIVE = 256,  /* REMOVE, CHMOD, CHOWN, COPY, WATCH */
+    WIRE_F_REGEX = 512,      /* SEARCH, REPLACE: TEXT is an extended regular expression */
+    WIRE_F_ICASE = 1024,
+    WIRE_F_DRY_RUN = 2048,   /* REPLACE: only tell */
+    WIRE_F_FORCE = 4096,     /* REMOVE: what is not there is fine */
+    WIRE_F_NUMERIC = 8192,   /* TREE_IN: keep UID and GID instead of giving all to the user */
+    WIRE_F_CONTENTS = 16384, /* TREE_OUT of a directory: paths relative to it, itself left out */
 };
 
 enum wire_scope { WIRE_SCOPE_PROCESS, WIRE_SCOPE_GROUP, WIRE_SCOPE_TREE };
