@@ -6,7 +6,14 @@ build build
 packages $RUN_PACKAGES
 id warren >/dev/null 2>&1 || useradd --system --no-create-home --shell /usr/sbin/nologin warren
 install -D -m 0755 -t "$prefix/bin" build/warrend build/warren-keeper build/warren-init build/warren
-mkdir -p /etc/systemd/system "$prefix/share/bash-completion/completions"
+mkdir -p /etc/systemd/system
 sed "s|@prefix@|$prefix|" etc/warren.service >/etc/systemd/system/warren.service
-build/warren completion bash >"$prefix/share/bash-completion/completions/warren"
+while read -r shell file; do
+    mkdir -p "$prefix/share/$(dirname "$file")"
+    build/warren completion "$shell" >"$prefix/share/$file"
+done <<END
+bash bash-completion/completions/warren
+zsh zsh/site-functions/_warren
+fish fish/vendor_completions.d/warren.fish
+END
 say "-- Installed under $prefix; start it with: systemctl enable --now warren"

@@ -71,32 +71,6 @@ TEST(every_help_page_has_its_sections)
     }
 }
 
-/* The files that packages install are what the program prints. */
-TEST(the_completions_in_the_tree_are_up_to_date)
-{
-    static const char *const files[][2] = { { "bash", "warren.bash" },
-                                            { "zsh", "_warren" },
-                                            { "fish", "warren.fish" } };
-    const char *here = __FILE__, *root = strstr(here, "src/cli/");
-    if (!root)
-        skip(); /* built from elsewhere */
-    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        _cleanup_free_ char *path = NULL;
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-        FILE *printed = open_memstream(&text, &size);
-        CHECK_OK(completion_print(printed, files[i][0]));
-        (void)fclose(printed);
-        CHECK(asprintf(&path, "%.*scompletions/%s", (int)(root - here), here, files[i][1]) > 0);
-        _cleanup_file_ FILE *f = fopen(path, "r");
-        if (!f)
-            skip(); /* built without its tree */
-        for (size_t at = 0; at < size; at++)
-            CHECK_EQ(fgetc(f), (unsigned char)text[at]);
-        CHECK_EQ(fgetc(f), EOF);
-    }
-}
-
 TEST(there_is_no_completion_for_an_unknown_shell)
 {
     CHECK_EQ(completion_print(stdout, "csh"), -EINVAL);

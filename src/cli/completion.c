@@ -59,126 +59,95 @@ static void each_word(FILE *out, const char *prefix, word_fn fn)
     }
 }
 
+/* ---- bash and zsh: one script, two spellings ---- */
+
+struct spelling {
+    const char *head;            /* up to the names of the groups */
+    const char *unless_found;    /* how the second case begins */
+    const char *list, *list_end; /* around the candidates */
+    const char *files;           /* offer files and be done */
+    const char *ask, *ask_end;   /* around a kind of name to ask `__complete` for */
+    const char *tail;
+    word_fn word;
+    bool files_for_commands; /* after a command that takes another program's words */
+};
+
 static void put_plain(FILE *out, const char *word, const char *summary)
 {
     (void)fprintf(out, " %s", word);
 }
 
-static void put_zsh(FILE *out, const char *word, const char *summary)
+static void put_told(FILE *out, const char *word, const char *summary)
 {
     (void)fprintf(out, " '%s:", word);
     quoted(out, summary, false, true);
     (void)fputc('\'', out);
 }
 
-/* ---- bash ---- */
+static const struct spelling bash_spelling = {
+    .head = "# bash completion for warren, made by `warren completion bash`.\n"
+            "_warren()\n{\n"
+            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+            "    local cmd='' words='' i\n"
+            "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+            "        case ${COMP_WORDS[i]} in\n"
+            "        (--socket | --url | --key) ((i++)) ;;\n"
+            "        (-*) ;;\n"
+            "        (*)\n"
+            "            cmd=${cmd:+$cmd }${COMP_WORDS[i]}\n"
+            "            [[ $cmd == @(",
+    .unless_found = "    [[ -z $words ]] && case \"$cmd ${cur:0:1}\" in\n",
+    .list = "words='",
+    .list_end = "'",
+    .files = "COMPREPLY=($(compgen -f -- \"$cur\")); return",
+    .ask = "words=$(warren __complete ",
+    .ask_end = " 2>/dev/null)",
+    .tail = "    esac\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
+            "complete -o bashdefault -F _warren warren\n",
+    .word = put_plain,
+};
 
-/* The candidates that a row's `values` stand for, as a bash statement. */
-static void bash_values(FILE *out, const char *values)
+static const struct spelling zsh_spelling = {
+    .head = "#compdef warren\n"
+            "# zsh completion for warren, made by `warren completion zsh`.\n"
+            "_warren()\n{\n"
+            "    local cur=$words[CURRENT] prev=$words[CURRENT-1] cmd='' i\n"
+            "    local -a list\n"
+            "    for ((i = 2; i < CURRENT; i++)); do\n"
+            "        case $words[i] in\n"
+            "        (--socket|--url|--key) ((i++)) ;;\n"
+            "        (-*) ;;\n"
+            "        (*)\n"
+            "            cmd=${cmd:+$cmd }$words[i]\n"
+            "            [[ $cmd == (",
+    .unless_found = "    (( $#list )) || case \"$cmd ${cur[1]}\" in\n",
+    .list = "list=(",
+    .list_end = ")",
+    .files = "_files; return",
+    .ask = "list=(${(f)\"$(warren __complete ",
+    .ask_end = " 2>/dev/null)\"})",
+    .tail = "    esac\n    _describe warren list\n}\n"
+            "if [ \"$funcstack[1]\" = _warren ]; then\n    _warren \"$@\"\n"
+            "else\n    compdef _warren warren\nfi\n",
+    .word = put_told,
+    .files_for_commands = true,
+};
+
+/* The candidates that a row's `values` stand for, as a statement. */
+static void put_values(FILE *out, const struct spelling *s, const char *values)
 {
     if (!values)
         (void)fputs("return", out);
     else if (strcmp(values, "@file") == 0)
-        (void)fputs("COMPREPLY=($(compgen -f -- \"$cur\")); return", out);
+        (void)fputs(s->files, out);
     else if (values[0] == '@')
-        (void)fprintf(out, "words=$(warren __complete %s 2>/dev/null)", values + 1);
+        (void)fprintf(out, "%s%s%s", s->ask, values + 1, s->ask_end);
     else
-        (void)fprintf(out, "words='%s'", values);
+        (void)fprintf(out, "%s%s%s", s->list, values, s->list_end);
 }
 
-static void bash_option_values(FILE *out, const char *command, const struct opt *opts, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (opts[i].kind == OPT_FLAG)
-            continue;
-        (void)fprintf(out, "    '%s'--%s", command, opts[i].name);
-        if (opts[i].letter)
-            (void)fprintf(out, "|'%s'-%c", command, opts[i].letter);
-        (void)fputs(") ", out);
-        bash_values(out, opts[i].values);
-        (void)fputs(" ;;\n", out);
-    }
-}
-
-static void bash_options(FILE *out, const struct opt *opts, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        (void)fprintf(out, " --%s", opts[i].name);
-}
-
-static void bash(FILE *out)
-{
-    (void)fputs("# bash completion for warren, made by `warren completion bash`.\n"
-                "_warren()\n{\n"
-                "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-                "    local cmd='' words='' i\n"
-                "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-                "        case ${COMP_WORDS[i]} in\n"
-                "        --socket | --url | --key) ((i++)) ;;\n"
-                "        -*) ;;\n"
-                "        *)\n"
-                "            cmd=${cmd:+$cmd }${COMP_WORDS[i]}\n"
-                "            [[ $cmd == @(",
-                out);
-    groups(out, "", "|");
-    (void)fputs(") ]] || break\n            ;;\n        esac\n    done\n"
-                "    case \"$cmd $prev\" in\n",
-                out);
-    for (size_t i = 0; i < commands_n; i++) {
-        _cleanup_free_ char *prefix = xasprintf("%s ", commands[i]->name);
-        bash_option_values(out, prefix, commands[i]->opts, commands[i]->nopts);
-    }
-    (void)fputs("    *) case $prev in\n", out);
-    bash_option_values(out, "", global_opts, global_opts_n);
-    (void)fputs("    esac ;;\n    esac\n"
-                "    [[ -z $words ]] && case \"$cmd ${cur:0:1}\" in\n"
-                "    ' -') words='",
-                out);
-    bash_options(out, global_opts, global_opts_n);
-    (void)fputs("' ;;\n    ' '*) words='", out);
-    each_word(out, "", put_plain);
-    (void)fputs("' ;;\n", out);
-    for (size_t i = 0; i < commands_n; i++) {
-        const struct command *c = commands[i];
-        if (c->hidden)
-            continue;
-        (void)fprintf(out, "    '%s -') words='", c->name);
-        bash_options(out, c->opts, c->nopts);
-        bash_options(out, global_opts, global_opts_n);
-        (void)fprintf(out, "' ;;\n    '%s '*) ", c->name);
-        bash_values(out, c->operands);
-        (void)fputs(" ;;\n", out);
-    }
-    for (size_t i = 0; i < commands_n; i++) {
-        size_t len = strcspn(commands[i]->name, " ");
-        if (!commands[i]->name[len] ||
-            (i > 0 && strncmp(commands[i - 1]->name, commands[i]->name, len + 1) == 0))
-            continue;
-        _cleanup_free_ char *prefix = xstrndup(commands[i]->name, len + 1);
-        (void)fprintf(out, "    '%s'*) words='", prefix);
-        each_word(out, prefix, put_plain);
-        (void)fputs("' ;;\n", out);
-    }
-    (void)fputs("    esac\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
-                "complete -o bashdefault -F _warren warren\n",
-                out);
-}
-
-/* ---- zsh ---- */
-
-static void zsh_values(FILE *out, const char *values)
-{
-    if (!values)
-        (void)fputs("return", out);
-    else if (strcmp(values, "@file") == 0)
-        (void)fputs("_files; return", out);
-    else if (values[0] == '@')
-        (void)fprintf(out, "list=(${(f)\"$(warren __complete %s 2>/dev/null)\"})", values + 1);
-    else
-        (void)fprintf(out, "list=(%s)", values);
-}
-
-static void zsh_option_values(FILE *out, const char *command, const struct opt *opts, size_t n)
+static void put_option_values(FILE *out, const struct spelling *s, const char *command,
+                              const struct opt *opts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (opts[i].kind == OPT_FLAG)
@@ -187,81 +156,80 @@ static void zsh_option_values(FILE *out, const char *command, const struct opt *
         if (opts[i].letter)
             (void)fprintf(out, "|'%s-%c'", command, opts[i].letter);
         (void)fputs(") ", out);
-        zsh_values(out, opts[i].values);
+        put_values(out, s, opts[i].values);
         (void)fputs(" ;;\n", out);
     }
 }
 
-static void zsh_options(FILE *out, const struct opt *opts, size_t n)
+static void put_options(FILE *out, const struct spelling *s, const struct opt *opts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        (void)fprintf(out, " '--%s:", opts[i].name);
-        quoted(out, opts[i].help, false, true);
-        (void)fputc('\'', out);
+        _cleanup_free_ char *word = xasprintf("--%s", opts[i].name);
+        s->word(out, word, opts[i].help);
     }
 }
 
-static void zsh(FILE *out)
+/* What may follow a whole command: its options, or what it works on. */
+static void put_command(FILE *out, const struct spelling *s, const struct command *c)
 {
-    (void)fputs("#compdef warren\n"
-                "# zsh completion for warren, made by `warren completion zsh`.\n"
-                "_warren()\n{\n"
-                "    local cur=$words[CURRENT] prev=$words[CURRENT-1] cmd='' i\n"
-                "    local -a list\n"
-                "    for ((i = 2; i < CURRENT; i++)); do\n"
-                "        case $words[i] in\n"
-                "        (--socket|--url|--key) ((i++)) ;;\n"
-                "        (-*) ;;\n"
-                "        (*)\n"
-                "            cmd=${cmd:+$cmd }$words[i]\n"
-                "            [[ $cmd == (",
-                out);
+    (void)fprintf(out, "    ('%s -') %s", c->name, s->list);
+    put_options(out, s, c->opts, c->nopts);
+    put_options(out, s, global_opts, global_opts_n);
+    (void)fprintf(out, "%s ;;\n    ('%s '*) ", s->list_end, c->name);
+    if (!c->operands && c->stop_after != OPTS_ALL && s->files_for_commands)
+        (void)fputs(s->files, out);
+    else
+        put_values(out, s, c->operands);
+    (void)fputs(" ;;\n", out);
+}
+
+/* The words that may follow `prefix`, as a branch of the case. */
+static void put_words(FILE *out, const struct spelling *s, const char *prefix)
+{
+    (void)fprintf(out, "    ('%s'*) %s", *prefix ? prefix : " ", s->list);
+    each_word(out, prefix, s->word);
+    (void)fprintf(out, "%s ;;\n", s->list_end);
+}
+
+static void put_script(FILE *out, const struct spelling *s)
+{
+    (void)fputs(s->head, out);
     groups(out, "", "|");
     (void)fputs(") ]] || break\n            ;;\n        esac\n    done\n"
                 "    case \"$cmd $prev\" in\n",
                 out);
     for (size_t i = 0; i < commands_n; i++) {
         _cleanup_free_ char *prefix = xasprintf("%s ", commands[i]->name);
-        zsh_option_values(out, prefix, commands[i]->opts, commands[i]->nopts);
+        put_option_values(out, s, prefix, commands[i]->opts, commands[i]->nopts);
     }
     (void)fputs("    (*) case $prev in\n", out);
-    zsh_option_values(out, "", global_opts, global_opts_n);
-    (void)fputs("    esac ;;\n    esac\n"
-                "    (( $#list )) || case \"$cmd ${cur[1]}\" in\n"
-                "    (' -') list=(",
-                out);
-    zsh_options(out, global_opts, global_opts_n);
-    (void)fputs(") ;;\n    (' '*) list=(", out);
-    each_word(out, "", put_zsh);
-    (void)fputs(") ;;\n", out);
-    for (size_t i = 0; i < commands_n; i++) {
-        const struct command *c = commands[i];
-        if (c->hidden)
-            continue;
-        (void)fprintf(out, "    ('%s -') list=(", c->name);
-        zsh_options(out, c->opts, c->nopts);
-        zsh_options(out, global_opts, global_opts_n);
-        (void)fprintf(out, ") ;;\n    ('%s '*) ", c->name);
-        if (c->operands || c->stop_after == OPTS_ALL)
-            zsh_values(out, c->operands);
-        else
-            (void)fputs("_files; return", out);
-        (void)fputs(" ;;\n", out);
-    }
+    put_option_values(out, s, "", global_opts, global_opts_n);
+    (void)fprintf(out, "    esac ;;\n    esac\n%s    (' -') %s", s->unless_found, s->list);
+    put_options(out, s, global_opts, global_opts_n);
+    (void)fprintf(out, "%s ;;\n", s->list_end);
+    put_words(out, s, "");
+    for (size_t i = 0; i < commands_n; i++)
+        if (!commands[i]->hidden)
+            put_command(out, s, commands[i]);
     for (size_t i = 0; i < commands_n; i++) {
         size_t len = strcspn(commands[i]->name, " ");
         if (!commands[i]->name[len] ||
             (i > 0 && strncmp(commands[i - 1]->name, commands[i]->name, len + 1) == 0))
             continue;
         _cleanup_free_ char *prefix = xstrndup(commands[i]->name, len + 1);
-        (void)fprintf(out, "    ('%s'*) list=(", prefix);
-        each_word(out, prefix, put_zsh);
-        (void)fputs(") ;;\n", out);
+        put_words(out, s, prefix);
     }
-    (void)fputs("    esac\n    _describe warren list\n}\n"
-                "if [ \"$funcstack[1]\" = _warren ]; then\n    _warren \"$@\"\n"
-                "else\n    compdef _warren warren\nfi\n",
-                out);
+    (void)fputs(s->tail, out);
+}
+
+static void bash(FILE *out)
+{
+    put_script(out, &bash_spelling);
+}
+
+static void zsh(FILE *out)
+{
+    put_script(out, &zsh_spelling);
 }
 
 /* ---- fish ---- */
