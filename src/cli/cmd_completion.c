@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/object.h"
+#include "cli/pages.h"
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
@@ -62,11 +63,10 @@ static int complete(struct cli *cli, const void *opts, int argc, char **argv)
             (void)printf("%s\n", commands[i]->name);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         _cleanup_free_ char *path = api_path(kinds[i].collection, NULL);
-        _cleanup_json_ json_t *answer = NULL;
+        _cleanup_json_ json_t *list = NULL;
         if (strcmp(argv[0], kinds[i].kind) == 0 &&
-            cli_call(cli, "GET", path, NULL, &answer, &err) == 0)
-            print_members(json_object_get(answer, kinds[i].collection), kinds[i].first,
-                          kinds[i].second);
+            pages_read(cli, path, kinds[i].collection, &list, &err) == 0)
+            print_members(list, kinds[i].first, kinds[i].second);
     }
     return 0;
 }

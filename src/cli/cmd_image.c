@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/listing.h"
 #include "cli/object.h"
+#include "cli/pages.h"
 #include "cli/term.h"
 #include "cli/units.h"
 
@@ -16,16 +17,15 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
         { "DIGEST", false },
     };
     _cleanup_free_ char *path = api_path("images", NULL);
-    _cleanup_json_ json_t *answer = NULL;
+    _cleanup_json_ json_t *list = NULL;
     struct err err = ERR_INIT;
     struct listing t;
     const json_t *image;
     size_t i;
-    if (cli_call(cli, "GET", path, NULL, &answer, &err) < 0)
+    if (pages_read(cli, path, "images", &list, &err) < 0)
         return cli_fail(cli, &err);
-    const json_t *list = json_object_get(answer, "images");
     if (cli->json) {
-        cli_print_json(list ? list : answer);
+        cli_print_json(list);
         return 0;
     }
     listing_init(&t, columns, ARRAY_LEN(columns));

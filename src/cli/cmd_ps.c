@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/listing.h"
 #include "cli/object.h"
+#include "cli/pages.h"
 #include "cli/term.h"
 #include "cli/units.h"
 
@@ -19,26 +20,26 @@ static const struct opt ps_table[] = {
       "Also those that have ended, and those that programs started themselves.", NULL },
 };
 
-static int fetch(struct cli *cli, const char *sandbox, bool all, json_t **ret_answer,
+static int fetch(struct cli *cli, const char *sandbox, bool all, json_t **ret_list,
                  struct err *err)
 {
     _cleanup_free_ char *path = api_path("sandboxes", sandbox, "processes", NULL);
     if (all)
         path = api_query(path, "all", "true");
-    return cli_call(cli, "GET", path, NULL, ret_answer, err);
+    return pages_read(cli, path, "processes", ret_list, err);
 }
 
 int process_newest(struct cli *cli, const char *sandbox, bool running, int64_t *ret_process,
                    struct err *err)
 {
-    _cleanup_json_ json_t *answer = NULL;
+    _cleanup_json_ json_t *list = NULL;
     int64_t newest = 0;
     const json_t *p;
     size_t i;
-    int r = fetch(cli, sandbox, false, &answer, err);
+    int r = fetch(cli, sandbox, false, &list, err);
     if (r < 0)
         return r;
-    json_array_foreach(json_object_get(answer, "processes"), i, p)
+    json_array_foreach(list, i, p)
     {
         int64_t n = member_int(p, "process");
         if (n > newest && (!running || strcmp(member_text(p, "state"), "running") == 0))
@@ -115,15 +116,14 @@ static void print_table(const json_t *list, bool all)
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     const struct ps_opts *o = opts;
-    _cleanup_json_ json_t *answer = NULL;
+    _cleanup_json_ json_t *list = NULL;
     struct err err = ERR_INIT;
     if (!*argv[0])
         return cli_usage(cli, "an empty word names no sandbox");
-    if (fetch(cli, argv[0], o->all, &answer, &err) < 0)
+    if (fetch(cli, argv[0], o->all, &list, &err) < 0)
         return cli_fail(cli, &err);
-    const json_t *list = json_object_get(answer, "processes");
     if (cli->json)
-        cli_print_json(list ? list : answer);
+        cli_print_json(list);
     else
         print_table(list, o->all);
     return 0;

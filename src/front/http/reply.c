@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <microhttpd.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "front/http/request.h"
@@ -58,11 +59,26 @@ unsigned reply_status_of(const struct err *err)
     return 500;
 }
 
+void reply_header(struct request *req, const char *name, const char *fmt, ...)
+{
+    if (req->nheaders == REQUEST_REPLY_HEADERS)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(req->headers[req->nheaders].value, REQUEST_REPLY_VALUE, fmt, ap);
+    va_end(ap);
+    if (n < 0 || n >= REQUEST_REPLY_VALUE)
+        return;
+    req->headers[req->nheaders++].name = name;
+}
+
 static int queue(struct request *req, unsigned status, struct MHD_Response *res)
 {
     if (!res)
         return -ENOMEM;
     (void)MHD_add_response_header(res, "X-Request-Id", req->id);
+    for (size_t i = 0; i < req->nheaders; i++)
+        (void)MHD_add_response_header(res, req->headers[i].name, req->headers[i].value);
     if (status == 401)
         (void)MHD_add_response_header(res, "WWW-Authenticate", "Bearer");
     if (status == 429 || status == 503)

@@ -20,6 +20,8 @@
 #define REQUEST_ID_MAX 32
 #define REQUEST_JSON_MAX (8u * 1024 * 1024)
 #define REQUEST_RAW_MAX (16u * 1024 * 1024)
+#define REQUEST_REPLY_HEADERS 16
+#define REQUEST_REPLY_VALUE 128
 #define REPLY_MAX (64u * 1024 * 1024) /* two escaped outputs of the default limit, and a list */
 
 struct MHD_Connection;
@@ -47,6 +49,11 @@ struct request {
     int64_t began_us;
     struct err err;
     char allow[ROUTE_ALLOW_MAX];
+    struct {
+        const char *name;
+        char value[REQUEST_REPLY_VALUE];
+    } headers[REQUEST_REPLY_HEADERS];
+    size_t nheaders;
 };
 
 const char *request_header(const struct request *req, const char *name); /* NULL: not there */
@@ -72,6 +79,9 @@ static inline void cleanup_json(json_t **v)
 
 /* ---- the answer: exactly one of these, 0 or -errno ---- */
 
+/* One more header of the answer, whatever it will be; call before it. `name` is a literal; a value
+ * that is too long is left out. */
+void reply_header(struct request *req, const char *name, const char *fmt, ...) _printf_(3, 4);
 /* Takes what j's buffer holds. */
 int reply_json(struct request *req, unsigned status, struct jout *j);
 int reply_text(struct request *req, unsigned status, const char *type, struct buf *text);

@@ -103,17 +103,19 @@ static int resolve(struct request *req, char ret_id[ID_SIZE], struct err *err)
 
 int native_event_list(struct request *req, struct err *err)
 {
-    static const char *const known[] = { "since", "sandbox", "limit", "follow", NULL };
+    static const char *const known[] = { "since", "sandbox", "limit", "cursor", "follow", NULL };
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
     _cleanup_(event_list_done) struct event_list list = { 0 };
     struct jout j = JOUT_INIT(&b);
-    char sandbox[ID_SIZE];
+    char sandbox[ID_SIZE], cursor[24];
     uint64_t since = 0, limit = LIMIT;
     bool follow = false;
 
     int r = request_params_known(req, known, err);
     if (r >= 0)
         r = request_param_u64(req, "since", 0, INT64_MAX, &since, err);
+    if (r >= 0) /* what `next_cursor` gave: a sequence number too */
+        r = request_param_u64(req, "cursor", 0, INT64_MAX, &since, err);
     if (r >= 0)
         r = request_param_u64(req, "limit", 1, LIMIT_MAX, &limit, err);
     if (r >= 0)
@@ -133,6 +135,8 @@ int native_event_list(struct request *req, struct err *err)
         put_event(&j, &list.items[i]);
     jout_close(&j, ']');
     jout_int(&j, "next", list.next);
+    (void)snprintf(cursor, sizeof(cursor), "%lld", (long long)list.next);
+    jout_str(&j, "next_cursor", list.n == limit ? cursor : NULL);
     jout_close(&j, '}');
     return reply_json(req, 200, &j);
 }

@@ -2,6 +2,7 @@
 
 #include "core/image.h"
 #include "front/native/native.h"
+#include "front/native/paging.h"
 
 static void put_image(struct jout *j, const struct image *i)
 {
@@ -15,19 +16,27 @@ static void put_image(struct jout *j, const struct image *i)
 
 int native_image_list(struct request *req, struct err *err)
 {
+    static const char *const known[] = { "limit", "cursor", NULL };
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
     _cleanup_free_ struct image *images = NULL;
     struct jout j = JOUT_INIT(&b);
+    struct paging page;
     size_t n = 0;
 
-    int r = image_list(req->core, &images, &n, err);
+    int r = request_params_known(req, known, err);
+    if (r >= 0)
+        r = paging_read(req, &page, err);
+    if (r >= 0)
+        r = image_list(req->core, &images, &n, err);
     if (r < 0)
         return r;
     jout_open(&j, NULL, '{');
     jout_open(&j, "images", '[');
     for (size_t i = 0; i < n; i++)
-        put_image(&j, &images[i]);
+        if (paging_takes(&page, images[i].name)) /* they come in order of their names */
+            put_image(&j, &images[i]);
     jout_close(&j, ']');
+    paging_put(&page, &j);
     jout_close(&j, '}');
     return reply_json(req, 200, &j);
 }

@@ -1,8 +1,10 @@
 #include <errno.h>
+#include <string.h>
 
 #include "core/key.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
+#include "front/native/paging.h"
 
 struct ask {
     char *name;
@@ -53,21 +55,45 @@ int native_key_create(struct request *req, struct err *err)
     return reply_json(req, 201, &j);
 }
 
+/* In order of creation. */
+static const char *key_place(const struct key *k, char out[64])
+{
+    (void)snprintf(out, 64, "%016llx-%s", (unsigned long long)k->created_ms, k->id);
+    return out;
+}
+
+static int compare(const void *a, const void *b)
+{
+    char x[64], y[64];
+    return strcmp(key_place(a, x), key_place(b, y));
+}
+
 int native_key_list(struct request *req, struct err *err)
 {
+    static const char *const known[] = { "limit", "cursor", NULL };
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
     _cleanup_free_ struct key *keys = NULL;
     struct jout j = JOUT_INIT(&b);
+    struct paging page;
+    char place[64];
     size_t n = 0;
 
-    int r = key_list(req->core, req->owner, &keys, &n, err);
+    int r = request_params_known(req, known, err);
+    if (r >= 0)
+        r = paging_read(req, &page, err);
+    if (r >= 0)
+        r = key_list(req->core, req->owner, &keys, &n, err);
     if (r < 0)
         return r;
+    if (n > 1)
+        qsort(keys, n, sizeof(*keys), compare);
     jout_open(&j, NULL, '{');
     jout_open(&j, "keys", '[');
     for (size_t i = 0; i < n; i++)
-        put_key(&j, &keys[i], NULL);
+        if (paging_takes(&page, key_place(&keys[i], place)))
+            put_key(&j, &keys[i], NULL);
     jout_close(&j, ']');
+    paging_put(&page, &j);
     jout_close(&j, '}');
     return reply_json(req, 200, &j);
 }

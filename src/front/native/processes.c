@@ -5,6 +5,7 @@
 #include "core/event.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
+#include "front/native/paging.h"
 
 int native_enter(struct request *req, struct native_visit *ret_visit, struct err *err)
 {
@@ -103,13 +104,29 @@ int native_process_start(struct request *req, struct err *err)
     return reply_process(req, 201, &p);
 }
 
+/* Those started through the API first, in the order they were started. */
+static const char *process_place(const struct process *p, char out[32])
+{
+    (void)snprintf(out, 32, "%d-%020llu", !p->tracked,
+                   (unsigned long long)(p->tracked ? p->proc : (uint64_t)p->pid));
+    return out;
+}
+
+static int compare(const void *a, const void *b)
+{
+    char x[32], y[32];
+    return strcmp(process_place(a, x), process_place(b, y));
+}
+
 int native_process_list(struct request *req, struct err *err)
 {
-    static const char *const known[] = { "all", NULL };
+    static const char *const known[] = { "all", "limit", "cursor", NULL };
     _cleanup_(native_leave) struct native_visit visit = { 0 };
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
     struct jout j = JOUT_INIT(&b);
+    struct paging page;
     struct process *ps = NULL;
+    char place[32];
     size_t n = 0;
     bool all = false;
 
@@ -117,16 +134,22 @@ int native_process_list(struct request *req, struct err *err)
     if (r >= 0)
         r = request_param_bool(req, "all", &all, err);
     if (r >= 0)
+        r = paging_read(req, &page, err);
+    if (r >= 0)
         r = native_enter(req, &visit, err);
     if (r >= 0)
         r = process_list(req->core, &visit.s, all, &ps, &n, err);
     if (r < 0)
         return native_sandbox_error(req, r, err);
+    if (n > 1)
+        qsort(ps, n, sizeof(*ps), compare);
     jout_open(&j, NULL, '{');
     jout_open(&j, "processes", '[');
     for (size_t i = 0; i < n; i++)
-        native_put_process(&j, NULL, &ps[i]);
+        if (paging_takes(&page, process_place(&ps[i], place)))
+            native_put_process(&j, NULL, &ps[i]);
     jout_close(&j, ']');
+    paging_put(&page, &j);
     jout_close(&j, '}');
     process_list_free(ps, n);
     return reply_json(req, 200, &j);
