@@ -58,6 +58,8 @@ static int load(struct core *core, const struct core_config *config, struct err 
     if (r >= 0)
         r = events_load(core, err);
     if (r >= 0)
+        r = teams_load(core, err);
+    if (r >= 0)
         r = keyring_load(core, config->first_key, err);
     if (r >= 0)
         r = images_load(core, err);
@@ -103,6 +105,7 @@ void core_free(struct core *core)
     table_done(&core->table);
     images_done(&core->images);
     keyring_done(&core->keyring);
+    teams_done(&core->teams);
     store_close(core->store);
     free(core->run_dir);
     free(core);

@@ -11,7 +11,7 @@
 struct core;
 
 #define OWNER_MAX 64
-#define OWNER_DEFAULT "default" /* the one team there is until keys belong to several */
+#define OWNER_DEFAULT "default" /* the team that is always there */
 
 struct core_config {
     const char *data_dir;  /* <data>/state/warren.db is ours; the rest is the keeper's */

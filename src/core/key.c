@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/event.h"
 #include "core/private.h"
+#include "core/team.h"
 
 #define LOG_MODULE "key"
 #define KEY_PREFIX "warren_"
@@ -21,6 +22,13 @@ struct key_entry {
     unsigned char hash[SHA256_DIGEST_LENGTH];
     int64_t saved_ms; /* the last_used_ms that the database has */
 };
+
+static const char *const role_names[] = { [KEY_MEMBER] = "member", [KEY_ADMIN] = "admin" };
+
+const char *key_role_name(enum key_role role)
+{
+    return role_names[role];
+}
 
 static void hash_of(const char *text, unsigned char out[SHA256_DIGEST_LENGTH])
 {
@@ -77,15 +85,16 @@ static int load_row(void *ctx, const struct store_key *row)
     memcpy(e.key.id, row->id, ID_SIZE);
     (void)snprintf(e.key.name, sizeof(e.key.name), "%s", row->name);
     (void)snprintf(e.key.owner, sizeof(e.key.owner), "%s", row->owner);
+    e.key.role = strcmp(row->role, role_names[KEY_ADMIN]) == 0 ? KEY_ADMIN : KEY_MEMBER;
     e.key.created_ms = row->created_ms;
     e.key.last_used_ms = row->last_used_ms;
     return ring_add(k, &e);
 }
 
-static int add(struct core *core, const char *owner, const char *name, const char *text,
-               struct key *ret_key, struct err *err)
+static int add(struct core *core, const char *owner, const char *name, enum key_role role,
+               const char *text, struct key *ret_key, struct err *err)
 {
-    struct key_entry e = { .key = { .created_ms = clock_now_ms() } };
+    struct key_entry e = { .key = { .created_ms = clock_now_ms(), .role = role } };
     int r = id_random(e.key.id);
     if (r < 0)
         return err_set(err, -r, "cannot make an id");
@@ -97,6 +106,7 @@ static int add(struct core *core, const char *owner, const char *name, const cha
     struct store_key row = { .id = e.key.id,
                              .owner = e.key.owner,
                              .name = e.key.name,
+                             .role = role_names[role],
                              .hash = hex,
                              .created_ms = e.key.created_ms };
     r = store_key_add(core->store, &row, err);
@@ -126,9 +136,13 @@ int keyring_load(struct core *core, const char *first_key, struct err *err)
                        n, KEY_MIN_LEN, KEY_TEXT_MAX - 1);
     unsigned char hash[SHA256_DIGEST_LENGTH];
     hash_of(first_key, hash);
-    if (ring_find(&core->keyring, hash))
+    struct key_entry *known = ring_find(&core->keyring, hash);
+    if (!known)
+        return add(core, OWNER_DEFAULT, "first", KEY_ADMIN, first_key, NULL, err);
+    if (known->key.role == KEY_ADMIN)
         return 0;
-    return add(core, OWNER_DEFAULT, "first", first_key, NULL, err);
+    known->key.role = KEY_ADMIN; /* whoever starts the daemon is the operator */
+    return store_key_role(core->store, known->key.id, role_names[KEY_ADMIN], err);
 }
 
 void keyring_done(struct keyring *k)
@@ -140,7 +154,7 @@ void keyring_done(struct keyring *k)
 
 /* ---- public ---- */
 
-int key_check(struct core *core, const char *text, char ret_owner[OWNER_MAX])
+int key_check(struct core *core, const char *text, struct key *ret_key)
 {
     struct keyring *k = &core->keyring;
     unsigned char hash[SHA256_DIGEST_LENGTH];
@@ -153,7 +167,7 @@ int key_check(struct core *core, const char *text, char ret_owner[OWNER_MAX])
     struct key_entry *e = ring_find(k, hash);
     if (e) {
         e->key.last_used_ms = now;
-        memcpy(ret_owner, e->key.owner, OWNER_MAX);
+        *ret_key = e->key;
         if (now - e->saved_ms >= USED_SAVE_MS) {
             e->saved_ms = now;
             memcpy(id, e->key.id, ID_SIZE);
@@ -172,8 +186,8 @@ static void tell(struct core *core, const char *owner, const char *type, const c
     event_emit(core, owner, NULL, type, n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
 }
 
-int key_create(struct core *core, const char *owner, const char *name, struct key *ret_key,
-               char ret_text[KEY_TEXT_MAX], struct err *err)
+int key_create(struct core *core, const char *owner, const char *name, enum key_role role,
+               struct key *ret_key, char ret_text[KEY_TEXT_MAX], struct err *err)
 {
     if (name && name[0] && !name_valid(name))
         return err_name(err, EINVAL, "invalid_field",
@@ -187,14 +201,27 @@ int key_create(struct core *core, const char *owner, const char *name, struct ke
     char text[sizeof(KEY_PREFIX) + 2 * KEY_BYTES] = KEY_PREFIX;
     hex_encode(raw, sizeof(raw), text + sizeof(KEY_PREFIX) - 1);
     struct key key;
-    r = add(core, owner, name ? name : "", text, &key, err);
+    r = add(core, owner, name ? name : "", role, text, &key, err);
     if (r < 0)
         return r;
+    /* Its team may have gone while it was made: then so must the key. */
+    if (!team_exists(core, owner)) {
+        (void)key_revoke(core, owner, key.id, true, NULL);
+        return err_name(err, ENOENT, "team_not_found", "no team '%s' here", owner);
+    }
     *ret_key = key;
     memcpy(ret_text, text, sizeof(text));
     tell(core, owner, "key.added", key.id);
     log_info("key added key=%s", key.id);
     return 0;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+    const struct key *a = pa, *b = pb;
+    if (a->created_ms != b->created_ms)
+        return a->created_ms < b->created_ms ? -1 : 1;
+    return strcmp(a->id, b->id);
 }
 
 int key_list(struct core *core, const char *owner, struct key **ret_keys, size_t *ret_n,
@@ -205,11 +232,12 @@ int key_list(struct core *core, const char *owner, struct key **ret_keys, size_t
     (void)pthread_mutex_lock(&k->lock);
     struct key *keys = calloc(k->n + 1, sizeof(*keys));
     for (size_t i = 0; keys && i < k->n; i++)
-        if (strcmp(k->items[i].key.owner, owner) == 0)
+        if (!owner || strcmp(k->items[i].key.owner, owner) == 0)
             keys[n++] = k->items[i].key;
     (void)pthread_mutex_unlock(&k->lock);
     if (!keys)
         return err_set(err, ENOMEM, "cannot allocate the keys");
+    qsort(keys, n, sizeof(*keys), compare);
     *ret_keys = keys;
     *ret_n = n;
     return 0;
@@ -218,19 +246,25 @@ int key_list(struct core *core, const char *owner, struct key **ret_keys, size_t
 static struct key_entry *find_id(struct keyring *k, const char *owner, const char *id)
 {
     for (size_t i = 0; i < k->n; i++)
-        if (strcmp(k->items[i].key.id, id) == 0 && strcmp(k->items[i].key.owner, owner) == 0)
+        if (strcmp(k->items[i].key.id, id) == 0 &&
+            (!owner || strcmp(k->items[i].key.owner, owner) == 0))
             return &k->items[i];
     return NULL;
 }
 
-int key_revoke(struct core *core, const char *owner, const char *id, struct err *err)
+int key_revoke(struct core *core, const char *owner, const char *id, bool by_admin, struct err *err)
 {
     struct keyring *k = &core->keyring;
+    struct key key = { .id = "" };
     (void)pthread_mutex_lock(&k->lock);
-    bool known = find_id(k, owner, id) != NULL;
+    const struct key_entry *known = find_id(k, owner, id);
+    if (known)
+        key = known->key;
     (void)pthread_mutex_unlock(&k->lock);
-    if (!known)
+    if (!key.id[0])
         return err_name(err, ENOENT, "key_not_found", "no key '%.64s' here", id);
+    if (key.role == KEY_ADMIN && !by_admin)
+        return err_name(err, EPERM, "forbidden", "key '%s' is an operator's", id);
     /* The database first: a key that is refused now must not work again after a restart. */
     int r = store_key_remove(core->store, id, err);
     if (r < 0)
@@ -240,7 +274,17 @@ int key_revoke(struct core *core, const char *owner, const char *id, struct err 
     if (e)
         *e = k->items[--k->n];
     (void)pthread_mutex_unlock(&k->lock);
-    tell(core, owner, "key.removed", id);
+    tell(core, key.owner, "key.removed", id);
     log_info("key removed key=%s", id);
     return 0;
+}
+
+void keyring_drop(struct core *core, const char *owner)
+{
+    struct keyring *k = &core->keyring;
+    (void)pthread_mutex_lock(&k->lock);
+    for (size_t i = k->n; i-- > 0;)
+        if (strcmp(k->items[i].key.owner, owner) == 0)
+            k->items[i] = k->items[--k->n];
+    (void)pthread_mutex_unlock(&k->lock);
 }

@@ -36,6 +36,12 @@ struct images {
     size_t n;
 };
 
+struct team;
+struct teams { /* guarded by the table's lock: a quota and what counts for it change together */
+    struct team *items; /* by name */
+    size_t n;
+};
+
 struct key_entry;
 struct keyring {
     pthread_mutex_t lock;
@@ -106,6 +112,7 @@ struct core {
     struct store *store;
     struct table table;
     struct images images;
+    struct teams teams;
     struct keyring keyring;
     struct feed feed;
     struct pool pool;
@@ -117,9 +124,12 @@ struct core {
 
 int thread_start(pthread_t *ret_thread, void *(*fn)(void *), void *ctx, struct err *err);
 
-/* key.c, image.c, event.c */
+/* team.c, key.c, image.c, event.c */
+int teams_load(struct core *core, struct err *err);
+void teams_done(struct teams *t);
 int keyring_load(struct core *core, const char *first_key, struct err *err);
 void keyring_done(struct keyring *k);
+void keyring_drop(struct core *core, const char *owner); /* its keys are refused from now on */
 int images_load(struct core *core, struct err *err);
 void images_done(struct images *im);
 bool image_tree_named(struct core *core, const char *tree);

@@ -23,12 +23,7 @@
 static int add(struct core *core, struct box *b, const char *id, struct err *err)
 {
     memcpy(b->s.id, id, ID_SIZE);
-    int r = box_add(core, b);
-    if (r == -EEXIST && b->s.spec.name)
-        return err_name(err, EEXIST, "name_taken",
-                        "the name '%s' is taken; names are unique among your sandboxes",
-                        b->s.spec.name);
-    return r < 0 ? err_set(err, -r, "cannot add a sandbox") : 0;
+    return box_admit(core, b, err);
 }
 
 /* Runs, in memory; fills *ret_s. */
@@ -303,6 +298,16 @@ int sandbox_stop(struct core *core, const char *owner, const char *who, struct s
     return r;
 }
 
+static int start_held(struct core *core, struct box *b, struct err *err)
+{
+    int r = box_starting(core, b, err);
+    if (r < 0)
+        return r;
+    r = life_start(core, b, err);
+    box_started(core, b);
+    return r;
+}
+
 int sandbox_start(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
                   struct err *err)
 {
@@ -313,7 +318,7 @@ int sandbox_start(struct core *core, const char *owner, const char *who, struct 
     if (b->s.state == SANDBOX_DELETING)
         r = deleting(err, who);
     else if (b->s.state == SANDBOX_STOPPED)
-        r = life_start(core, b, err);
+        r = start_held(core, b, err);
     if (r >= 0)
         r = copy_held(core, b, ret_s, err);
     box_release(core, b);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "core/quota.h"
 #include "core/spec.h"
 #include "core/wait.h"
 
@@ -238,22 +239,76 @@ void box_remove(struct core *core, struct box *b)
     (void)pthread_mutex_unlock(&t->lock);
 }
 
-int box_swap_spec(struct core *core, struct box *b, struct sandbox_spec *spec)
+static int name_taken(const char *name, struct err *err)
+{
+    return err_name(err, EEXIST, "name_taken",
+                    "the name '%s' is taken; names are unique among your sandboxes", name);
+}
+
+int box_admit(struct core *core, struct box *b, struct err *err)
+{
+    static const int64_t nothing[QUOTA_COUNT];
+    struct table *t = &core->table;
+    int64_t share[QUOTA_COUNT];
+    quota_of(&b->s.spec, true, share);
+    (void)pthread_mutex_lock(&t->lock);
+    int r = quota_check(core, b->s.owner, nothing, share, err);
+    if (r >= 0) {
+        r = add_locked(t, b);
+        if (r == -EEXIST && b->s.spec.name)
+            r = name_taken(b->s.spec.name, err);
+        else if (r < 0)
+            r = err_set(err, -r, "cannot add a sandbox");
+    }
+    (void)pthread_mutex_unlock(&t->lock);
+    return r;
+}
+
+int box_swap_spec(struct core *core, struct box *b, struct sandbox_spec *spec, bool admit,
+                  struct err *err)
 {
     struct table *t = &core->table;
+    int64_t before[QUOTA_COUNT], after[QUOTA_COUNT];
+    int r = 0;
     (void)pthread_mutex_lock(&t->lock);
     struct box *other = spec->name ? find_name(t, b->s.owner, spec->name) : NULL;
-    if (other && other != b) {
-        (void)pthread_mutex_unlock(&t->lock);
-        return -EEXIST;
+    if (other && other != b)
+        r = name_taken(spec->name, err);
+    if (r >= 0 && admit) {
+        quota_of(&b->s.spec, quota_runs(b), before);
+        quota_of(spec, quota_runs(b), after);
+        r = quota_check(core, b->s.owner, before, after, err);
     }
-    unlink_name(t, b);
-    struct sandbox_spec old = b->s.spec;
-    b->s.spec = *spec;
-    *spec = old;
-    link_name(t, b);
+    if (r >= 0) {
+        unlink_name(t, b);
+        struct sandbox_spec old = b->s.spec;
+        b->s.spec = *spec;
+        *spec = old;
+        link_name(t, b);
+    }
     (void)pthread_mutex_unlock(&t->lock);
-    return 0;
+    return r;
+}
+
+int box_starting(struct core *core, struct box *b, struct err *err)
+{
+    struct table *t = &core->table;
+    int64_t before[QUOTA_COUNT], after[QUOTA_COUNT];
+    (void)pthread_mutex_lock(&t->lock);
+    quota_of(&b->s.spec, quota_runs(b), before);
+    quota_of(&b->s.spec, true, after);
+    int r = quota_check(core, b->s.owner, before, after, err);
+    if (r >= 0)
+        b->starting = true;
+    (void)pthread_mutex_unlock(&t->lock);
+    return r;
+}
+
+void box_started(struct core *core, struct box *b)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    b->starting = false;
+    (void)pthread_mutex_unlock(&core->table.lock);
 }
 
 int box_hold(struct core *core, const char *owner, const char *who, int wait_ms, struct box **ret_b)

@@ -15,6 +15,7 @@ struct box {
     unsigned waiting;        /* for `freed` */
     unsigned inside;         /* requests at work in it */
     unsigned life;           /* counts its starts: a death is of one of them */
+    bool starting;           /* stopped, and counted as running: a start is on its way */
     bool queued;             /* a job about it is on its way (timers.c) */
     int64_t retry_ms;        /* a failed end is tried again at this moment */
     int64_t saved_active_ms; /* the last_active_ms that the database has */
@@ -35,9 +36,16 @@ void box_free(struct box *b); /* only one that is not in the table */
 
 /* -EEXIST when another live sandbox of the owner has the name; -ENOMEM. */
 int box_add(struct core *core, struct box *b);
+/* The same for a new one, if its team's quotas allow it; the failure is in err. */
+int box_admit(struct core *core, struct box *b, struct err *err);
 void box_remove(struct core *core, struct box *b); /* held by the caller, and still after it */
-/* -EEXIST, as box_add. Swaps the spec for *spec; the caller then has the old one. */
-int box_swap_spec(struct core *core, struct box *b, struct sandbox_spec *spec);
+/* Swaps the spec for *spec; the caller then has the old one. -EEXIST, name_taken; with `admit`
+ * also what the team's quotas say. */
+int box_swap_spec(struct core *core, struct box *b, struct sandbox_spec *spec, bool admit,
+                  struct err *err);
+/* Counts a stopped one as running, if the quotas allow it, until box_started. */
+int box_starting(struct core *core, struct box *b, struct err *err);
+void box_started(struct core *core, struct box *b);
 
 /* -ENOENT; -EBUSY when another operation still held it after wait_ms. */
 int box_hold(struct core *core, const char *owner, const char *who, int wait_ms,

@@ -121,14 +121,14 @@ static int update_held(struct core *core, struct box *b, const struct sandbox_sp
     r = spec_check(&next, err);
     if (r < 0)
         return r;
-    if (box_swap_spec(core, b, &next) < 0) /* now `next` is the old one */
-        return err_name(err, EEXIST, "name_taken",
-                        "the name '%s' is taken; names are unique among your sandboxes", next.name);
+    r = box_swap_spec(core, b, &next, true, err); /* now `next` is the old one */
+    if (r < 0)
+        return r;
     set_timers(core, b, changes, &old_expires);
     r = carry_out(core, b, changes, err);
     if (r < 0) {
         /* Its old name was free a moment ago; should another have taken it, keep the new one. */
-        if (box_swap_spec(core, b, &next) < 0)
+        if (box_swap_spec(core, b, &next, false, NULL) < 0)
             log_warn("a failed change stays in part sandbox=%s", b->s.id);
         undo_expires(core, b, old_expires);
     }

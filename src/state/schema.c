@@ -45,5 +45,14 @@ static const char first[] =
     " type TEXT NOT NULL,"
     " data TEXT NOT NULL);";
 
-const char *const schema_sqlite[] = { first };
+static const char teams[] = "CREATE TABLE teams ("
+                            " name TEXT PRIMARY KEY,"
+                            " created_ms BIGINT NOT NULL,"
+                            " sandboxes BIGINT NOT NULL,"
+                            " cpu_millis BIGINT NOT NULL,"
+                            " memory_mb BIGINT NOT NULL,"
+                            " disk_mb BIGINT NOT NULL);"
+                            "ALTER TABLE keys ADD COLUMN role TEXT NOT NULL DEFAULT 'member';";
+
+const char *const schema_sqlite[] = { first, teams };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -53,12 +53,23 @@ static const char *const texts[STMT_COUNT] = {
     [STMT_IMAGE_REMOVE] = "DELETE FROM images WHERE name = ?",
     [STMT_IMAGE_EACH] = "SELECT name, tree, digest, size_bytes, created_ms FROM images"
                         " ORDER BY name",
-    [STMT_KEY_ADD] = "INSERT INTO keys (id, owner, name, hash, created_ms, last_used_ms)"
-                     " VALUES (?, ?, ?, ?, ?, ?)",
+    [STMT_KEY_ADD] = "INSERT INTO keys (id, owner, name, hash, created_ms, last_used_ms, role)"
+                     " VALUES (?, ?, ?, ?, ?, ?, ?)",
     [STMT_KEY_USED] = "UPDATE keys SET last_used_ms = ? WHERE id = ?",
+    [STMT_KEY_ROLE] = "UPDATE keys SET role = ? WHERE id = ?",
     [STMT_KEY_REMOVE] = "DELETE FROM keys WHERE id = ?",
-    [STMT_KEY_EACH] = "SELECT id, owner, name, hash, created_ms, last_used_ms FROM keys"
+    [STMT_KEY_EACH] = "SELECT id, owner, name, hash, created_ms, last_used_ms, role FROM keys"
                       " ORDER BY created_ms, id",
+    [STMT_TEAM_PUT] = "INSERT INTO teams (name, created_ms, sandboxes, cpu_millis, memory_mb,"
+                      " disk_mb) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+                      " sandboxes = excluded.sandboxes, cpu_millis = excluded.cpu_millis,"
+                      " memory_mb = excluded.memory_mb, disk_mb = excluded.disk_mb",
+    [STMT_TEAM_REMOVE] = "DELETE FROM teams WHERE name = ?",
+    [STMT_TEAM_KEYS_REMOVE] = "DELETE FROM keys WHERE owner = ?",
+    [STMT_TEAM_RECORDS_REMOVE] = "DELETE FROM sandboxes WHERE owner = ? AND ended_ms > 0",
+    [STMT_TEAM_EVENTS_REMOVE] = "DELETE FROM events WHERE owner = ?",
+    [STMT_TEAM_EACH] = "SELECT name, created_ms, sandboxes, cpu_millis, memory_mb, disk_mb"
+                       " FROM teams ORDER BY name",
     [STMT_EVENT_ADD] = "INSERT INTO events (time_ms, owner, sandbox, type, data)"
                        " VALUES (?, ?, ?, ?, ?)",
     [STMT_EVENT_EACH] = "SELECT seq, time_ms, owner, sandbox, type, data FROM events"

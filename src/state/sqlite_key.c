@@ -10,6 +10,7 @@ int store_key_add(struct store *store, const struct store_key *row, struct err *
     query_text(&q, row->hash);
     query_int(&q, row->created_ms);
     query_int(&q, row->last_used_ms);
+    query_text(&q, row->role);
     return query_run(&q, err, "record a key");
 }
 
@@ -20,6 +21,15 @@ int store_key_used(struct store *store, const char *id, int64_t last_used_ms, st
     query_int(&q, last_used_ms);
     query_text(&q, id);
     return query_run(&q, err, "record a key's use");
+}
+
+int store_key_role(struct store *store, const char *id, const char *role, struct err *err)
+{
+    struct query q;
+    query_begin(&q, &store->writer, STMT_KEY_ROLE);
+    query_text(&q, role);
+    query_text(&q, id);
+    return query_run(&q, err, "record a key's role");
 }
 
 int store_key_remove(struct store *store, const char *id, struct err *err)
@@ -43,6 +53,7 @@ int store_key_each(struct store *store, store_key_fn *fn, void *ctx, struct err 
             .hash = query_col(&q, 3),
             .created_ms = query_col_int(&q, 4),
             .last_used_ms = query_col_int(&q, 5),
+            .role = query_col(&q, 6),
         };
         stop = fn(ctx, &row);
     }

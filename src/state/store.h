@@ -71,7 +71,7 @@ int store_image_each(struct store *store, store_image_fn *fn, void *ctx, struct 
 /* ---- keys ---- */
 
 struct store_key {
-    const char *id, *owner, *name;
+    const char *id, *owner, *name, *role;
     const char *hash; /* hex; never the key itself */
     int64_t created_ms, last_used_ms;
 };
@@ -79,8 +79,23 @@ typedef int store_key_fn(void *ctx, const struct store_key *row);
 
 int store_key_add(struct store *store, const struct store_key *row, struct err *err);
 int store_key_used(struct store *store, const char *id, int64_t last_used_ms, struct err *err);
+int store_key_role(struct store *store, const char *id, const char *role, struct err *err);
 int store_key_remove(struct store *store, const char *id, struct err *err);
 int store_key_each(struct store *store, store_key_fn *fn, void *ctx, struct err *err);
+
+/* ---- teams ---- */
+
+struct store_team {
+    const char *name;
+    int64_t created_ms;
+    int64_t sandboxes, cpu_millis, memory_mb, disk_mb; /* the quotas; -1: none */
+};
+typedef int store_team_fn(void *ctx, const struct store_team *row);
+
+int store_team_put(struct store *store, const struct store_team *row, struct err *err);
+/* And its keys, events and records: a later team of that name is another one. */
+int store_team_remove(struct store *store, const char *name, struct err *err);
+int store_team_each(struct store *store, store_team_fn *fn, void *ctx, struct err *err);
 
 /* ---- events ---- */
 

@@ -34,7 +34,9 @@ struct request {
     struct uri uri;
     const struct route *route;
     const char *args[ROUTE_ARGS_MAX]; /* what the braces of the route took */
-    char owner[OWNER_MAX];
+    char owner[OWNER_MAX];            /* the team that it is for */
+    bool admin;                       /* by the operator: may look after every team */
+    bool for_team;                    /* an admin named the team (X-Warren-Team) */
     char id[REQUEST_ID_MAX];
     struct buf body;
     void *sink; /* the sink's own, BODY_STREAM */

@@ -10,6 +10,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "core/key.h"
+#include "core/team.h"
 #include "front/http/auth.h"
 #include "front/http/metrics.h"
 #include "front/http/request.h"
@@ -102,25 +103,49 @@ static int check_head(struct request *req, struct err *err)
     return 0;
 }
 
+/* X-Warren-Team: an operator's request for another team. */
+static int take_team(struct request *req, struct err *err)
+{
+    const char *team = request_header(req, "X-Warren-Team");
+    if (!team)
+        return 0;
+    if (!req->admin)
+        return strcmp(team, req->owner) == 0
+                   ? 0
+                   : err_name(err, EPERM, "forbidden",
+                              "X-Warren-Team is for the operator; this key belongs to team '%s'",
+                              req->owner);
+    if (!name_valid(team) || !team_exists(req->core, team))
+        return err_name(err, ENOENT, "team_not_found", "no team '%.64s' here", team);
+    (void)snprintf(req->owner, sizeof(req->owner), "%s", team);
+    req->for_team = true;
+    return 0;
+}
+
 static int check_key(struct endpoint *ep, struct request *req, struct err *err)
 {
-    const char *key =
+    const char *text =
         auth_key_text(request_header(req, "Authorization"), request_header(req, "X-API-Key"));
-    if (key && key_check(req->core, key, req->owner) >= 0)
+    struct key key;
+    if (text && key_check(req->core, text, &key) >= 0) {
+        memcpy(req->owner, key.owner, sizeof(req->owner));
+        req->admin = key.role == KEY_ADMIN;
         return 0;
-    if (ep->admin && !key && auth_peer_trusted(req->fd)) {
+    }
+    if (ep->admin && !text && auth_peer_trusted(req->fd)) {
         memcpy(req->owner, OWNER_DEFAULT, sizeof(OWNER_DEFAULT));
+        req->admin = true;
         return 0;
     }
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(req->con, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (key && auth_failed(ep->server->auth, info && !ep->admin ? info->client_addr : NULL,
-                           clock_mono_ms()))
+    if (text && auth_failed(ep->server->auth, info && !ep->admin ? info->client_addr : NULL,
+                            clock_mono_ms()))
         return err_name(err, EAGAIN, "too_many_requests",
                         "too many wrong keys from this address; try again in %d s", AUTH_WINDOW_S);
     return err_name(err, EACCES, "unauthorized",
-                    key ? "this key is not known or was revoked"
-                        : "a key is needed: 'Authorization: Bearer KEY'");
+                    text ? "this key is not known or was revoked"
+                         : "a key is needed: 'Authorization: Bearer KEY'");
 }
 
 static size_t body_max(const struct route *route)
@@ -172,6 +197,9 @@ static int begin(struct endpoint *ep, struct request *req, const char *method, s
         if (r < 0)
             return r;
         req->authorized = true;
+        r = take_team(req, err);
+        if (r < 0)
+            return r;
     }
     req->body.max = body_max(req->route);
     if (announced_length(req) > req->body.max)

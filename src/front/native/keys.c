@@ -2,16 +2,22 @@
 #include <string.h>
 
 #include "core/key.h"
+#include "core/team.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
 #include "front/native/paging.h"
 
 struct ask {
-    char *name;
+    char *name, *team;
+    enum key_role role;
 };
+
+static const char *const roles[] = { [KEY_MEMBER] = "member", [KEY_ADMIN] = "admin", NULL };
 
 static const struct field fields[] = {
     FIELD(struct ask, name, "name", as_text, .max = NAME_MAX_LEN),
+    FIELD(struct ask, team, "team", as_text, .max = NAME_MAX_LEN),
+    FIELD(struct ask, role, "role", as_choice, .choices = roles),
 };
 
 static void put_key(struct jout *j, const struct key *k, const char *text)
@@ -21,9 +27,29 @@ static void put_key(struct jout *j, const struct key *k, const char *text)
     jout_str(j, "name", k->name);
     if (text)
         jout_str(j, "key", text);
+    jout_str(j, "team", k->owner);
+    jout_str(j, "role", key_role_name(k->role));
     jout_time(j, "created_at", k->created_ms);
     jout_time(j, "last_used_at", k->last_used_ms);
     jout_close(j, '}');
+}
+
+/* A member issues keys like its own; the operator, any. */
+static int check_right(const struct request *req, const struct ask *ask, struct err *err)
+{
+    const char *team = ask->team ? ask->team : req->owner;
+    if (!req->admin && (strcmp(team, req->owner) != 0 || ask->role != KEY_MEMBER))
+        return err_name(err, EPERM, "forbidden",
+                        "this key may issue members' keys of its own team '%s' only", req->owner);
+    if (!team_exists(req->core, team))
+        return err_name(err, ENOENT, "team_not_found", "no team '%.64s' here", team);
+    return 0;
+}
+
+/* Which team's keys it is about; NULL: the operator, who named none. */
+static const char *scope(const struct request *req)
+{
+    return req->admin && !req->for_team ? NULL : req->owner;
 }
 
 int native_key_create(struct request *req, struct err *err)
@@ -31,7 +57,7 @@ int native_key_create(struct request *req, struct err *err)
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     _cleanup_json_ json_t *object = NULL;
     struct jout j = JOUT_INIT(&b);
-    struct ask ask = { 0 };
+    struct ask ask = { .role = KEY_MEMBER };
     struct key key;
     char text[KEY_TEXT_MAX];
     uint32_t seen;
@@ -46,8 +72,12 @@ int native_key_create(struct request *req, struct err *err)
             err, EINVAL, "invalid_field",
             "'name' must be letters, digits, '.', '_' and '-', the first a letter or digit");
     if (r >= 0)
-        r = key_create(req->core, req->owner, ask.name, &key, text, err);
+        r = check_right(req, &ask, err);
+    if (r >= 0)
+        r = key_create(req->core, ask.team ? ask.team : req->owner, ask.name, ask.role, &key, text,
+                       err);
     free(ask.name);
+    free(ask.team);
     if (r < 0)
         return r;
     put_key(&j, &key, text);
@@ -82,7 +112,7 @@ int native_key_list(struct request *req, struct err *err)
     if (r >= 0)
         r = paging_read(req, &page, err);
     if (r >= 0)
-        r = key_list(req->core, req->owner, &keys, &n, err);
+        r = key_list(req->core, scope(req), &keys, &n, err);
     if (r < 0)
         return r;
     if (n > 1)
@@ -100,6 +130,6 @@ int native_key_list(struct request *req, struct err *err)
 
 int native_key_delete(struct request *req, struct err *err)
 {
-    int r = key_revoke(req->core, req->owner, req->args[0], err);
+    int r = key_revoke(req->core, scope(req), req->args[0], req->admin, err);
     return r < 0 ? r : reply_empty(req);
 }

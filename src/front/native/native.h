@@ -43,6 +43,12 @@ int native_key_create(struct request *req, struct err *err);
 int native_key_list(struct request *req, struct err *err);
 int native_key_delete(struct request *req, struct err *err);
 
+int native_team_create(struct request *req, struct err *err);
+int native_team_list(struct request *req, struct err *err);
+int native_team_get(struct request *req, struct err *err);
+int native_team_update(struct request *req, struct err *err);
+int native_team_delete(struct request *req, struct err *err);
+
 int native_health(struct request *req, struct err *err);
 int native_host(struct request *req, struct err *err);
 int native_metrics(struct request *req, struct err *err);

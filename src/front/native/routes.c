@@ -30,6 +30,13 @@ const struct route native_routes[] = {
     { "POST",   "/v1/keys",      AUTH_KEY,  BODY_JSON, native_key_create, NULL },
     { "GET",    "/v1/keys",      AUTH_KEY,  BODY_NONE, native_key_list,   NULL },
     { "DELETE", "/v1/keys/{id}", AUTH_KEY,  BODY_NONE, native_key_delete, NULL },
+
+    { "POST",   "/v1/teams",        AUTH_KEY, BODY_JSON, native_team_create, NULL },
+    { "GET",    "/v1/teams",        AUTH_KEY, BODY_NONE, native_team_list,   NULL },
+    { "GET",    "/v1/teams/{name}", AUTH_KEY, BODY_NONE, native_team_get,    NULL },
+    { "PATCH",  "/v1/teams/{name}", AUTH_KEY, BODY_JSON, native_team_update, NULL },
+    { "DELETE", "/v1/teams/{name}", AUTH_KEY, BODY_NONE, native_team_delete, NULL },
+
     { "GET",    "/v1/health",    AUTH_NONE, BODY_NONE, native_health,     NULL },
     { "GET",    "/v1/host",      AUTH_KEY,  BODY_NONE, native_host,       NULL },
     { "GET",    "/metrics",      AUTH_NONE, BODY_NONE, native_metrics,    NULL },

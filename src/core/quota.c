@@ -1,0 +1,88 @@
+#include "core/quota.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MIB (1024ull * 1024)
+
+static const char *const names[QUOTA_COUNT] = {
+    [QUOTA_SANDBOXES] = "sandboxes",
+    [QUOTA_CPU_MILLIS] = "cpus",
+    [QUOTA_MEMORY_MB] = "memory_mb",
+    [QUOTA_DISK_MB] = "disk_mb",
+};
+
+struct team *team_find(struct core *core, const char *name)
+{
+    struct teams *t = &core->teams;
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->items[i].name, name) == 0)
+            return &t->items[i];
+    return NULL;
+}
+
+void quota_of(const struct sandbox_spec *spec, bool runs, int64_t ret_v[QUOTA_COUNT])
+{
+    ret_v[QUOTA_SANDBOXES] = 1;
+    ret_v[QUOTA_DISK_MB] = (int64_t)(spec->disk_bytes / MIB);
+    ret_v[QUOTA_CPU_MILLIS] = runs ? spec->cpu_millis : 0;
+    ret_v[QUOTA_MEMORY_MB] = runs ? (int64_t)(spec->memory_bytes / MIB) : 0;
+}
+
+bool quota_runs(const struct box *b)
+{
+    return b->starting || b->s.state == SANDBOX_CREATING || b->s.state == SANDBOX_RUNNING ||
+           b->s.state == SANDBOX_STOPPING;
+}
+
+void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA_COUNT])
+{
+    const struct table *t = &core->table;
+    memset(ret_in_use, 0, QUOTA_COUNT * sizeof(*ret_in_use));
+    for (size_t i = 0; i < t->n; i++) {
+        const struct box *b = t->sorted[i];
+        int64_t share[QUOTA_COUNT];
+        if (strcmp(b->s.owner, owner) != 0)
+            continue;
+        quota_of(&b->s.spec, quota_runs(b), share);
+        for (int q = 0; q < QUOTA_COUNT; q++)
+            ret_in_use[q] += share[q];
+    }
+}
+
+static int exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,
+                    struct err *err)
+{
+    char limit[32], now[32], more[32];
+    const struct {
+        char *out;
+        int64_t v;
+    } texts[] = { { limit, team->quotas[q] }, { now, used }, { more, asked } };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        (void)snprintf(texts[i].out, sizeof(limit), q == QUOTA_CPU_MILLIS ? "%g" : "%.0f",
+                       (double)texts[i].v / (q == QUOTA_CPU_MILLIS ? 1000 : 1));
+    return err_name(err, EDQUOT, "quota_exceeded",
+                    "team '%s' may use %s of '%s'; %s are in use and %s more were asked for: stop "
+                    "or delete some, or ask the operator",
+                    team->name, limit, names[q], now, more);
+}
+
+int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
+                const int64_t after[QUOTA_COUNT], struct err *err)
+{
+    const struct team *team = team_find(core, owner);
+    int64_t used[QUOTA_COUNT];
+    bool counted = false;
+    if (!team || team->leaving)
+        return err_name(err, ENOENT, "team_not_found", "no team '%s' here", owner);
+    for (int q = 0; q < QUOTA_COUNT; q++) {
+        if (team->quotas[q] == QUOTA_NONE || after[q] <= before[q])
+            continue;
+        if (!counted)
+            quota_in_use(core, owner, used);
+        counted = true;
+        if (used[q] - before[q] + after[q] > team->quotas[q])
+            return exceeded((enum quota)q, team, used[q], after[q] - before[q], err);
+    }
+    return 0;
+}

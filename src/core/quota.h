@@ -1,0 +1,19 @@
+/* quota - whether a team may have what is asked for; called with the table's lock held.
+ *
+ * What is in use is counted anew from the table each time, for teams that have a quota: nothing
+ * can drift, and teams without one pay nothing. */
+#pragma once
+#include "core/table.h"
+#include "core/team.h"
+
+struct team *team_find(struct core *core, const char *name);
+void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA_COUNT]);
+
+/* What `b` would count for with that spec and, if `runs`, running. */
+void quota_of(const struct sandbox_spec *spec, bool runs, int64_t ret_v[QUOTA_COUNT]);
+bool quota_runs(const struct box *b); /* it counts as running now */
+
+/* May the owner's use change from `before` to `after` (one sandbox's share)? A share that does
+ * not grow is always fine. -EDQUOT, quota_exceeded; -ENOENT, team_not_found. */
+int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
+                const int64_t after[QUOTA_COUNT], struct err *err);

@@ -1,0 +1,184 @@
+#include <errno.h>
+#include <string.h>
+
+#include "core/team.h"
+#include "front/http/fields.h"
+#include "front/native/native.h"
+#include "front/native/paging.h"
+
+#define QUOTA_MAX 1e12 /* more than any host has of anything */
+
+/* A quota: a number, or null for none. */
+static int as_quota(const json_t *v, const struct field *f, void *at, struct err *err)
+{
+    double d = json_is_number(v) ? json_number_value(v) : -1;
+    bool cpus = f->max != 0;
+    if (json_is_null(v)) {
+        *(int64_t *)at = QUOTA_NONE;
+        return 0;
+    }
+    if (!(d >= 0 && d <= QUOTA_MAX) || (!cpus && d != (double)(int64_t)d))
+        return err_name(err, EINVAL, "invalid_field", "'%s' must be %s number from 0, or null",
+                        f->name, cpus ? "a" : "a whole");
+    *(int64_t *)at = (int64_t)(cpus ? d * 1000 + 0.5 : d);
+    return 0;
+}
+
+struct quotas {
+    int64_t v[QUOTA_COUNT];
+};
+
+/* In the order of enum quota: bit i of what was seen is quota i. */
+static const struct field quota_fields[QUOTA_COUNT] = {
+    FIELD(struct quotas, v[QUOTA_SANDBOXES], "sandboxes", as_quota),
+    FIELD(struct quotas, v[QUOTA_CPU_MILLIS], "cpus", as_quota, .max = 1),
+    FIELD(struct quotas, v[QUOTA_MEMORY_MB], "memory_mb", as_quota),
+    FIELD(struct quotas, v[QUOTA_DISK_MB], "disk_mb", as_quota),
+};
+
+struct ask {
+    char *name;
+    struct {
+        struct quotas set;
+        uint32_t seen;
+    } quotas;
+};
+
+static int as_quotas(const json_t *v, const struct field *f, void *at, struct err *err)
+{
+    struct ask *ask = container_of(at, struct ask, quotas);
+    if (!json_is_object(v))
+        return err_name(err, EINVAL, "invalid_field", "'%s' must be an object", f->name);
+    return fields_decode(v, quota_fields, QUOTA_COUNT, &ask->quotas.set, &ask->quotas.seen, err);
+}
+
+static const struct field fields[] = {
+    FIELD(struct ask, name, "name", as_text, .max = NAME_MAX_LEN),
+    FIELD(struct ask, quotas, "quotas", as_quotas, .null_ok = true),
+};
+
+static int read_ask(const struct request *req, struct ask *ask, struct err *err)
+{
+    _cleanup_json_ json_t *object = NULL;
+    uint32_t seen;
+    for (int q = 0; q < QUOTA_COUNT; q++)
+        ask->quotas.set.v[q] = QUOTA_NONE;
+    int r = request_json(req, &object, err);
+    return r < 0 ? r : fields_decode(object, fields, ARRAY_LEN(fields), ask, &seen, err);
+}
+
+static void put_quotas(struct jout *j, const char *key, const int64_t v[QUOTA_COUNT])
+{
+    jout_open(j, key, '{');
+    for (int q = 0; q < QUOTA_COUNT; q++) {
+        if (v[q] == QUOTA_NONE)
+            jout_null(j, quota_fields[q].name);
+        else if (q == QUOTA_CPU_MILLIS)
+            jout_thousandths(j, quota_fields[q].name, (uint64_t)v[q]);
+        else
+            jout_int(j, quota_fields[q].name, v[q]);
+    }
+    jout_close(j, '}');
+}
+
+static void put_team(struct jout *j, const struct team *t)
+{
+    jout_open(j, NULL, '{');
+    jout_str(j, "name", t->name);
+    put_quotas(j, "quotas", t->quotas);
+    put_quotas(j, "in_use", t->in_use);
+    jout_time(j, "created_at", t->created_ms);
+    jout_close(j, '}');
+}
+
+static int reply_team(struct request *req, unsigned status, const struct team *t)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+    struct jout j = JOUT_INIT(&b);
+    put_team(&j, t);
+    return reply_json(req, status, &j);
+}
+
+static int operator_only(const struct request *req, struct err *err)
+{
+    return req->admin ? 0
+                      : err_name(err, EPERM, "forbidden",
+                                 "only the operator looks after teams; ask for an admin's key");
+}
+
+int native_team_create(struct request *req, struct err *err)
+{
+    struct ask ask = { 0 };
+    struct team team;
+    int r = operator_only(req, err);
+    if (r >= 0)
+        r = read_ask(req, &ask, err);
+    if (r >= 0 && !ask.name)
+        r = err_name(err, EINVAL, "missing_field", "'name' is needed");
+    if (r >= 0)
+        r = team_create(req->core, ask.name, ask.quotas.set.v, &team, err);
+    free(ask.name);
+    return r < 0 ? r : reply_team(req, 201, &team);
+}
+
+int native_team_list(struct request *req, struct err *err)
+{
+    static const char *const known[] = { "limit", "cursor", NULL };
+    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
+    _cleanup_free_ struct team *teams = NULL;
+    struct jout j = JOUT_INIT(&b);
+    struct paging page;
+    size_t n = 0;
+
+    int r = request_params_known(req, known, err);
+    if (r >= 0)
+        r = paging_read(req, &page, err);
+    if (r >= 0)
+        r = team_list(req->core, &teams, &n, err);
+    if (r < 0)
+        return r;
+    jout_open(&j, NULL, '{');
+    jout_open(&j, "teams", '[');
+    for (size_t i = 0; i < n; i++)
+        if ((req->admin || strcmp(teams[i].name, req->owner) == 0) &&
+            paging_takes(&page, teams[i].name) &&
+            team_get(req->core, teams[i].name, &teams[i], NULL) >= 0)
+            put_team(&j, &teams[i]);
+    jout_close(&j, ']');
+    paging_put(&page, &j);
+    jout_close(&j, '}');
+    return reply_json(req, 200, &j);
+}
+
+int native_team_get(struct request *req, struct err *err)
+{
+    struct team team;
+    /* To a member, another team is as unknown as one that is not there. */
+    if (!req->admin && strcmp(req->args[0], req->owner) != 0)
+        return err_name(err, ENOENT, "team_not_found", "no team '%.64s' here", req->args[0]);
+    int r = team_get(req->core, req->args[0], &team, err);
+    return r < 0 ? r : reply_team(req, 200, &team);
+}
+
+int native_team_update(struct request *req, struct err *err)
+{
+    struct ask ask = { 0 };
+    struct team team;
+    int r = operator_only(req, err);
+    if (r >= 0)
+        r = read_ask(req, &ask, err);
+    if (r >= 0 && ask.name)
+        r = err_name(err, EINVAL, "invalid_field", "'name' cannot be changed");
+    if (r >= 0)
+        r = team_update(req->core, req->args[0], ask.quotas.seen, ask.quotas.set.v, &team, err);
+    free(ask.name);
+    return r < 0 ? r : reply_team(req, 200, &team);
+}
+
+int native_team_delete(struct request *req, struct err *err)
+{
+    int r = operator_only(req, err);
+    if (r >= 0)
+        r = team_remove(req->core, req->args[0], err);
+    return r < 0 ? r : reply_empty(req);
+}
