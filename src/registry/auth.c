@@ -1,0 +1,238 @@
+#include "registry/auth.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "registry/challenge.h"
+#include "registry/reference.h"
+
+#define SECRET_MAX 4096       /* of a user's name or password */
+#define TOKEN_MAX (64 * 1024) /* they are signed documents, some long */
+#define TOKEN_ANSWER_MAX (256 * 1024)
+#define TOKEN_REDIRECTS_MAX 3
+
+struct auth {
+    struct auth_config config;
+    char *username, *password;
+    char repo[REFERENCE_REPO_MAX + 1];
+    pthread_mutex_t lock; /* held while a token is asked for: the others want the same one */
+    char *header;
+    unsigned number; /* how many headers there were */
+};
+
+static void free_secret(char **secret)
+{
+    if (*secret)
+        explicit_bzero(*secret, strlen(*secret));
+    free(*secret);
+    *secret = NULL;
+}
+#define _cleanup_secret_ _cleanup_(free_secret)
+
+void auth_header_free(char *header)
+{
+    free_secret(&header);
+}
+
+static int copy_secret(const char *text, char **ret_copy, struct err *err)
+{
+    if (!text || !*text)
+        return 0;
+    if (strlen(text) > SECRET_MAX)
+        return err_name(err, EINVAL, "invalid_field", "a user name or password is too long");
+    *ret_copy = strdup(text);
+    return *ret_copy ? 0 : err_set(err, ENOMEM, "cannot allocate credentials");
+}
+
+int auth_new(const struct auth_config *config, struct auth **ret_auth, struct err *err)
+{
+    _cleanup_(auth_freep) struct auth *auth = calloc(1, sizeof(*auth));
+    if (!auth)
+        return err_set(err, ENOMEM, "cannot allocate credentials");
+    (void)pthread_mutex_init(&auth->lock, NULL);
+    auth->config = *config;
+    auth->config.username = auth->config.password = auth->config.repo = NULL;
+    (void)snprintf(auth->repo, sizeof(auth->repo), "%s", config->repo);
+    int r = copy_secret(config->username, &auth->username, err);
+    if (r >= 0)
+        r = copy_secret(config->password, &auth->password, err);
+    if (r >= 0 && auth->username && strchr(auth->username, ':'))
+        r = err_name(err, EINVAL, "invalid_field", "a user name must not have a ':'");
+    if (r < 0)
+        return r;
+    *ret_auth = take_ptr(auth);
+    return 0;
+}
+
+void auth_free(struct auth *auth)
+{
+    if (!auth)
+        return;
+    free_secret(&auth->username);
+    free_secret(&auth->password);
+    free_secret(&auth->header);
+    (void)pthread_mutex_destroy(&auth->lock);
+    free(auth);
+}
+
+int auth_header(struct auth *auth, char **ret_header, unsigned *ret_number, struct err *err)
+{
+    char *copy = NULL;
+    (void)pthread_mutex_lock(&auth->lock);
+    bool there = auth->header != NULL;
+    if (there)
+        copy = strdup(auth->header);
+    *ret_number = auth->number;
+    (void)pthread_mutex_unlock(&auth->lock);
+    if (there && !copy)
+        return err_set(err, ENOMEM, "cannot allocate credentials");
+    *ret_header = copy;
+    return 0;
+}
+
+static int basic_header(const struct auth *auth, char **ret_header, struct err *err)
+{
+    _cleanup_secret_ char *pair = NULL;
+    if (asprintf(&pair, "%s:%s", auth->username, auth->password ? auth->password : "") < 0) {
+        pair = NULL;
+        return err_set(err, ENOMEM, "cannot allocate credentials");
+    }
+    size_t n = strlen(pair);
+    char *header = calloc(1, 6 + 4 * ((n + 2) / 3) + 1);
+    if (!header)
+        return err_set(err, ENOMEM, "cannot allocate credentials");
+    memcpy(header, "Basic ", 6);
+    (void)EVP_EncodeBlock((unsigned char *)header + 6, (const unsigned char *)pair, (int)n);
+    *ret_header = header;
+    return 0;
+}
+
+/* ---- tokens ---- */
+
+static int token_url(const struct auth *auth, const struct challenge *ch,
+                     char url[EXCHANGE_URL_MAX], struct err *err)
+{
+    char scope[REFERENCE_REPO_MAX + 32];
+    (void)snprintf(scope, sizeof(scope), "repository:%s:pull%s", auth->repo,
+                   auth->config.push ? ",push" : "");
+    (void)snprintf(url, EXCHANGE_URL_MAX, "%s", ch->realm);
+    int r = 0;
+    if (ch->service[0])
+        r = url_add_query(url, "service", ch->service, err);
+    if (r >= 0)
+        r = url_add_query(url, "scope", ch->scope[0] ? ch->scope : scope, err);
+    return r;
+}
+
+static int read_token(const struct buf *answer, char **ret_header, struct err *err)
+{
+    json_t *doc = json_loadb(answer->data, answer->len, 0, NULL);
+    const char *token = json_string_value(json_object_get(doc, "token"));
+    if (!token || !*token)
+        token = json_string_value(json_object_get(doc, "access_token"));
+    size_t n = token ? strlen(token) : 0;
+    bool ok = n > 0 && n <= TOKEN_MAX;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = token[i] > ' ' && token[i] < 0x7f; /* it becomes a header */
+    int r = 0;
+    if (!ok)
+        r = err_name(err, EPROTO, "registry_failed", "the registry's token server gave no token");
+    else if (asprintf(ret_header, "Bearer %s", token) < 0)
+        r = err_set(err, ENOMEM, "cannot allocate a token");
+    json_decref(doc);
+    return r;
+}
+
+static int refused(const struct auth *auth, struct err *err)
+{
+    if (auth->username)
+        return err_name(err, EACCES, "registry_unauthorized",
+                        "the registry does not accept this user name and password for '%s'",
+                        auth->repo);
+    return err_name(err, EACCES, "registry_unauthorized",
+                    "the registry wants a user name and password for '%s', or there is no such "
+                    "repository",
+                    auth->repo);
+}
+
+static int token_failed(const struct auth *auth, const struct exchange *x, struct err *err)
+{
+    if (x->status == 401 || x->status == 403 || x->status == 400)
+        return refused(auth, err);
+    return err_name(err, EIO, "registry_failed", "the registry's token server answered with %ld",
+                    x->status);
+}
+
+static int ask_token(struct auth *auth, const struct challenge *ch, char **ret_header,
+                     struct err *err)
+{
+    _cleanup_secret_ char *basic = NULL;
+    _cleanup_(exchange_done) struct exchange x = { .method = "GET",
+                                                   .answer = BUF_INIT(TOKEN_ANSWER_MAX) };
+    char url[EXCHANGE_URL_MAX], next[EXCHANGE_URL_MAX];
+    int r = token_url(auth, ch, url, err);
+    if (r >= 0 && auth->username)
+        r = basic_header(auth, &basic, err);
+    x.url = url;
+    x.authorization = basic;
+    for (unsigned i = 0; r >= 0; i++) {
+        r = exchange_run(auth->config.http, &x, err);
+        if (r < 0 || x.status < 300 || x.status >= 400 || !x.location[0])
+            break;
+        if (i == TOKEN_REDIRECTS_MAX)
+            return err_name(err, ELOOP, "registry_failed",
+                            "the registry's token server sends us around in circles");
+        r = url_resolve(url, x.location, next, err);
+        if (r >= 0 && !url_same_origin(url, next))
+            x.authorization = NULL;
+        memcpy(url, next, sizeof(url));
+    }
+    if (r >= 0 && x.status != 200)
+        r = token_failed(auth, &x, err);
+    if (r >= 0)
+        r = read_token(&x.answer, ret_header, err);
+    if (x.answer.data)
+        explicit_bzero(x.answer.data, x.answer.len);
+    return r;
+}
+
+static int answer(struct auth *auth, const char *text, struct err *err)
+{
+    char *header = NULL;
+    struct challenge ch;
+    int r;
+    challenge_parse(text, strlen(text), &ch);
+    switch (ch.scheme) {
+    case CHALLENGE_BEARER: r = ask_token(auth, &ch, &header, err); break;
+    case CHALLENGE_BASIC:
+        r = auth->username ? basic_header(auth, &header, err) : refused(auth, err);
+        break;
+    default:
+        r = err_name(err, EPROTO, "registry_unauthorized",
+                     "the registry asks for credentials in a way that is not known here");
+    }
+    if (r < 0)
+        return r;
+    /* The same password again would meet the same answer. */
+    if (ch.scheme == CHALLENGE_BASIC && auth->header && strcmp(auth->header, header) == 0) {
+        free_secret(&header);
+        return refused(auth, err);
+    }
+    free_secret(&auth->header);
+    auth->header = header;
+    auth->number++;
+    return 0;
+}
+
+int auth_answer(struct auth *auth, const char *challenge, unsigned number, struct err *err)
+{
+    int r = 0;
+    (void)pthread_mutex_lock(&auth->lock);
+    if (auth->number == number) /* else another thread has answered meanwhile */
+        r = answer(auth, challenge, err);
+    (void)pthread_mutex_unlock(&auth->lock);
+    return r;
+}
