@@ -143,7 +143,7 @@ static void keep_header(struct exchange *x, const char *p, size_t n)
         const char *end = memchr(v, ';', len);
         keep_text(x->type, sizeof(x->type), v, end ? (size_t)(end - v) : len);
     } else if (header_is(p, n, "Docker-Content-Digest", &v, &len)) {
-        if (digest_valid(v, len))
+        if (sha_valid(v, len))
             keep_text(x->digest, sizeof(x->digest), v, len);
     } else if (header_is(p, n, "WWW-Authenticate", &v, &len)) {
         size_t used = strlen(x->challenge);

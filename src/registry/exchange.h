@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "registry/access.h"
-#include "registry/digest.h"
+#include "registry/sha.h"
 
 #define EXCHANGE_URL_MAX 8192 /* object stores sign their addresses at length */
 #define EXCHANGE_CHALLENGE_MAX 8192
@@ -58,7 +58,7 @@ struct exchange {
     /* answered */
     long status;
     struct buf answer; /* born with the caller's limit; a longer one is a failure */
-    char location[EXCHANGE_URL_MAX], type[EXCHANGE_TYPE_MAX], digest[DIGEST_SIZE];
+    char location[EXCHANGE_URL_MAX], type[EXCHANGE_TYPE_MAX], digest[SHA_SIZE];
     char challenge[EXCHANGE_CHALLENGE_MAX]; /* every WWW-Authenticate, a comma between */
     bool ranged;                            /* Content-Range was there */
     uint64_t range_start;

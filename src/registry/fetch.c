@@ -21,8 +21,8 @@ static int get_small(struct registry *reg, struct exchange *x, const char *what,
 static int check_digest(const struct buf *b, const char *expected, const char *what,
                         struct err *err)
 {
-    char digest[DIGEST_SIZE];
-    int r = digest_of(b->data ? b->data : "", b->len, digest);
+    char digest[SHA_SIZE];
+    int r = sha_of(b->data ? b->data : "", b->len, digest);
     if (r < 0)
         return err_set(err, -r, "cannot hash a document");
     if (strcmp(digest, expected) == 0)
@@ -33,8 +33,7 @@ static int check_digest(const struct buf *b, const char *expected, const char *w
 }
 
 int registry_manifest_get(struct registry *reg, const char *what, struct buf *out,
-                          char ret_type[MEDIA_TYPE_MAX], char ret_digest[DIGEST_SIZE],
-                          struct err *err)
+                          char ret_type[MEDIA_TYPE_MAX], char ret_digest[SHA_SIZE], struct err *err)
 {
     _cleanup_(exchange_done) struct exchange x = { .method = "GET",
                                                    .accept = MANIFEST_ACCEPT,
@@ -45,9 +44,9 @@ int registry_manifest_get(struct registry *reg, const char *what, struct buf *ou
     x.url = url;
     if (r >= 0)
         r = get_small(reg, &x, words, err);
-    if (r >= 0 && digest_valid(what, strlen(what)))
+    if (r >= 0 && sha_valid(what, strlen(what)))
         r = check_digest(&x.answer, what, "manifest", err);
-    if (r >= 0 && (digest_of(x.answer.data ? x.answer.data : "", x.answer.len, ret_digest) < 0 ||
+    if (r >= 0 && (sha_of(x.answer.data ? x.answer.data : "", x.answer.len, ret_digest) < 0 ||
                    buf_append(out, x.answer.data ? x.answer.data : "", x.answer.len) < 0))
         r = err_set(err, ENOMEM, "cannot keep a manifest");
     if (r < 0)

@@ -57,7 +57,7 @@ static int read_descriptor(const json_t *v, uint64_t max, struct descriptor *ret
     if (!json_is_object(v))
         return bad(err, "has a descriptor that is not an object");
     if (!json_is_string(digest) ||
-        !digest_valid(json_string_value(digest), json_string_length(digest)))
+        !sha_valid(json_string_value(digest), json_string_length(digest)))
         return bad(err, "has a descriptor without a sha256 digest");
     if (!json_is_integer(size) || json_integer_value(size) < 0)
         return bad(err, "has a descriptor without a size");
@@ -68,7 +68,7 @@ static int read_descriptor(const json_t *v, uint64_t max, struct descriptor *ret
     if (!media_type_valid(type))
         return bad(err, "has a media type that is no plain word");
     memset(ret_d, 0, sizeof(*ret_d));
-    memcpy(ret_d->digest, json_string_value(digest), DIGEST_SIZE);
+    memcpy(ret_d->digest, json_string_value(digest), SHA_SIZE);
     memcpy(ret_d->media_type, type, strlen(type) + 1);
     ret_d->size = (uint64_t)json_integer_value(size);
     return 0;
@@ -320,7 +320,7 @@ void manifest_done(struct manifest *m)
 /* ---- configuration ---- */
 
 int config_check(const char *p, size_t n, size_t nlayers, const struct platform *platform,
-                 char (**ret_diff_ids)[DIGEST_SIZE], struct err *err)
+                 char (**ret_diff_ids)[SHA_SIZE], struct err *err)
 {
     _cleanup_json_ json_t *doc = NULL;
     if (load(p, n, &doc, err) < 0)
@@ -338,15 +338,15 @@ int config_check(const char *p, size_t n, size_t nlayers, const struct platform 
         return err_name(err, EBADMSG, "invalid_image",
                         "the image's configuration is for %zu layers, its manifest has %zu",
                         json_array_size(ids), nlayers);
-    _cleanup_free_ char(*out)[DIGEST_SIZE] = calloc(nlayers ? nlayers : 1, DIGEST_SIZE);
+    _cleanup_free_ char(*out)[SHA_SIZE] = calloc(nlayers ? nlayers : 1, SHA_SIZE);
     if (!out)
         return err_set(err, ENOMEM, "cannot allocate a list of layers");
     for (size_t i = 0; i < nlayers; i++) {
         const json_t *id = json_array_get(ids, i);
-        if (!json_is_string(id) || !digest_valid(json_string_value(id), json_string_length(id)))
+        if (!json_is_string(id) || !sha_valid(json_string_value(id), json_string_length(id)))
             return err_name(err, EBADMSG, "invalid_image",
                             "the image's configuration has a diff_id that is no sha256 digest");
-        memcpy(out[i], json_string_value(id), DIGEST_SIZE);
+        memcpy(out[i], json_string_value(id), SHA_SIZE);
     }
     *ret_diff_ids = take_ptr(out);
     return 0;

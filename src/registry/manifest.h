@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "registry/digest.h"
+#include "registry/sha.h"
 
 #define MANIFEST_MAX (4u * 1024 * 1024) /* what registries accept */
 #define MANIFEST_CONFIG_MAX (8u * 1024 * 1024)
-#define MANIFEST_LAYERS_MAX 1000
+#define MANIFEST_LAYERS_MAX 512
 #define MANIFEST_LAYER_MAX (64ull << 30) /* bytes of one layer, as it is sent */
 #define MANIFEST_INDEX_MAX 10000         /* entries */
 #define MEDIA_TYPE_MAX 128
@@ -26,7 +26,7 @@
     "application/vnd.docker.distribution.manifest.v2+json"
 
 struct descriptor {
-    char digest[DIGEST_SIZE];
+    char digest[SHA_SIZE];
     char media_type[MEDIA_TYPE_MAX];
     uint64_t size;
 };
@@ -60,4 +60,4 @@ void manifest_done(struct manifest *m);
 /* What a configuration must agree with: as many diff_ids as the manifest has layers, and the
  * platform. *ret_diff_ids (the caller frees) has nlayers entries. */
 int config_check(const char *p, size_t n, size_t nlayers, const struct platform *platform,
-                 char (**ret_diff_ids)[DIGEST_SIZE], struct err *err);
+                 char (**ret_diff_ids)[SHA_SIZE], struct err *err);

@@ -102,7 +102,7 @@ TEST(platforms_are_checked)
 static int check(const char *text, size_t nlayers, struct err *err)
 {
     struct platform p;
-    char(*ids)[DIGEST_SIZE] = NULL;
+    char(*ids)[SHA_SIZE] = NULL;
     CHECK_OK(platform_parse("linux/amd64", &p, err));
     int r = config_check(text, strlen(text), nlayers, &p, &ids, err);
     if (r >= 0)

@@ -191,7 +191,7 @@ int reference_parse(const char *p, size_t n, const char *default_host, struct re
     const char *at = memchr(p, '@', n);
     if (at) {
         size_t len = n - (size_t)(at - p) - 1;
-        if (!digest_valid(at + 1, len))
+        if (!sha_valid(at + 1, len))
             return bad(whole, whole_n, "after '@' must stand sha256: and 64 digits of 0-9a-f", err);
         put(ref.digest, at + 1, len);
         n = (size_t)(at - p);

@@ -8,19 +8,19 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "registry/digest.h"
+#include "registry/sha.h"
 
 #define REFERENCE_HOST_MAX 262 /* a host name, ':' and a port */
 #define REFERENCE_REPO_MAX 255
 #define REFERENCE_TAG_MAX 128
 #define REFERENCE_TEXT_MAX \
-    (REFERENCE_HOST_MAX + REFERENCE_REPO_MAX + REFERENCE_TAG_MAX + DIGEST_SIZE + 4)
+    (REFERENCE_HOST_MAX + REFERENCE_REPO_MAX + REFERENCE_TAG_MAX + SHA_SIZE + 4)
 
 struct reference {
     char host[REFERENCE_HOST_MAX + 1]; /* with the port, if one was given */
     char repo[REFERENCE_REPO_MAX + 1];
     char tag[REFERENCE_TAG_MAX + 1]; /* "latest" where neither tag nor digest was given */
-    char digest[DIGEST_SIZE];        /* empty: none */
+    char digest[SHA_SIZE];           /* empty: none */
 };
 
 /* `default_host` (NULL or empty: none) stands in where the name has no host. Every failure is

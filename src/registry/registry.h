@@ -39,7 +39,7 @@ DEFINE_FREEP(struct registry *, registry_free)
 /* `what` is a tag or a digest; the bytes are appended to out and, for a digest, checked. The type
  * is what the server called it, empty if nothing. */
 int registry_manifest_get(struct registry *reg, const char *what, struct buf *out,
-                          char ret_type[MEDIA_TYPE_MAX], char ret_digest[DIGEST_SIZE],
+                          char ret_type[MEDIA_TYPE_MAX], char ret_digest[SHA_SIZE],
                           struct err *err);
 /* A small blob, whole and checked. */
 int registry_blob_read(struct registry *reg, const struct descriptor *d, struct buf *out,

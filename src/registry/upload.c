@@ -91,11 +91,11 @@ int registry_blob_put(struct registry *reg, const struct descriptor *d, int fd,
 int registry_manifest_put(struct registry *reg, const char *what, const char *type, const char *p,
                           size_t n, struct err *err)
 {
-    char url[EXCHANGE_URL_MAX], digest[DIGEST_SIZE];
+    char url[EXCHANGE_URL_MAX], digest[SHA_SIZE];
     struct retry retry = { 0 };
     _cleanup_(exchange_done) struct exchange x = { .answer = BUF_INIT(ANSWER_MAX) };
     int r = registry_url(reg, "manifests", what, url, err);
-    if (r >= 0 && digest_of(p, n, digest) < 0)
+    if (r >= 0 && sha_of(p, n, digest) < 0)
         r = err_set(err, EIO, "cannot hash a manifest");
     if (r < 0)
         return r;

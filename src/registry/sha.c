@@ -1,4 +1,4 @@
-#include "registry/digest.h"
+#include "registry/sha.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
@@ -8,9 +8,9 @@
 
 static const char prefix[] = "sha256:";
 
-bool digest_valid(const char *p, size_t n)
+bool sha_valid(const char *p, size_t n)
 {
-    if (n != DIGEST_LEN || memcmp(p, prefix, sizeof(prefix) - 1) != 0)
+    if (n != SHA_LEN || memcmp(p, prefix, sizeof(prefix) - 1) != 0)
         return false;
     for (size_t i = sizeof(prefix) - 1; i < n; i++)
         if (!((p[i] >= '0' && p[i] <= '9') || (p[i] >= 'a' && p[i] <= 'f')))
@@ -18,7 +18,7 @@ bool digest_valid(const char *p, size_t n)
     return true;
 }
 
-int digest_of(const void *p, size_t n, char out[DIGEST_SIZE])
+int sha_of(const void *p, size_t n, char out[SHA_SIZE])
 {
     unsigned char raw[EVP_MAX_MD_SIZE];
     unsigned len = 0;
