@@ -1,30 +1,104 @@
 """What an operator's monitoring reads."""
 import re
 
+from harness import until
+
+
+LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\\\n]|\\\\[\\\\"n])*"'
+SAMPLE = re.compile(rf"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{{({LABEL}(?:,{LABEL})*)?\}})? ([-+]?[0-9.]+(?:e[-+]?\d+)?|[-+]?Inf|NaN)")
+
+
+def parse(text):
+    """The exposition format, strictly: families in one piece, samples of their type, no sample twice."""
+    assert text.endswith("\n")
+    families, samples, family = {}, {}, None
+    for line in text.splitlines():
+        head = re.fullmatch(r"# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)", line)
+        if head:
+            kind, name, rest = head.groups()
+            if kind == "HELP":
+                assert name not in families, f"{name} comes twice"
+                family = families[name] = {"name": name, "help": rest}
+            else:
+                assert name == family["name"] and rest in ("counter", "gauge", "histogram")
+                family["type"] = rest
+            continue
+        match = SAMPLE.fullmatch(line)
+        assert match, line
+        name, labels, value = match.groups()
+        labels = tuple(sorted(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels or "")))
+        suffix = name[len(family["name"]):]
+        assert name.startswith(family["name"]) and "type" in family, line
+        assert suffix in (("_bucket", "_sum", "_count") if family["type"] == "histogram" else ("",)), line
+        assert (family["type"] == "counter") == family["name"].endswith("_total"), line
+        assert (name, labels) not in samples, f"{line} comes twice"
+        assert family["type"] == "gauge" or float(value) >= 0
+        samples[name, labels] = float(value)
+    for (name, labels), value in samples.items():
+        if name.endswith("_bucket") and dict(labels)["le"] == "+Inf":
+            rest = tuple(x for x in labels if x[0] != "le")
+            base = name[:-len("_bucket")]
+            assert samples[base + "_count", rest] == value and (base + "_sum", rest) in samples
+            row = sorted((float(dict(l)["le"]), v) for (n, l), v in samples.items()
+                         if n == name and tuple(x for x in l if x[0] != "le") == rest)
+            assert [v for _, v in row] == sorted(v for _, v in row), f"{name}{rest} is not cumulative"
+    return families, samples
+
 
 def metrics(api):
     reply = api.with_key(None).call("GET", "/metrics")
     assert reply.status == 200 and reply.headers["Content-Type"].startswith("text/plain")
-    values = {}
-    for line in reply.body.decode().splitlines():
-        if line and not line.startswith("#"):
-            name, value = re.fullmatch(r"([a-zA-Z_:][\w:]*(?:\{[^}]*\})?) ([-+\d.eEinfNa]+)", line).groups()
-            values[name] = float(value)
-    return reply.body.decode(), values
+    return parse(reply.body.decode())[1]
+
+
+def value(api, name, **labels):
+    return metrics(api).get((name, tuple(sorted(labels.items()))), 0)
 
 
 def test_the_text_is_well_formed(api, tiny):
-    text, values = metrics(api)
-    assert values and all(name.startswith(("warren_", "process_")) for name in values)
-    for name in {re.split(r"[{]", n)[0] for n in values}:
-        base = re.sub(r"_(bucket|sum|count)$", "", name)
-        assert f"# TYPE {name} " in text or f"# TYPE {base} " in text, name
-        assert f"# HELP {name} " in text or f"# HELP {base} " in text, name
+    samples = metrics(api)
+    assert samples and all(name.startswith("warren_") for name, _ in samples)
+    assert samples["warren_sandboxes", (("state", "running"),)] >= 1
+    assert samples["warren_pool_size", ()] >= 0
+
+
+def test_operations_are_timed(api):
+    before = {o: value(api, "warren_operation_seconds_count", operation=o)
+              for o in ("create", "exec", "delete", "stop", "start")}
+    who = api.create(image="tiny")["id"]
+    api.exec(who, ["true"])
+    api.ok("POST", f"/v1/sandboxes/{who}/stop")
+    api.ok("POST", f"/v1/sandboxes/{who}/start")
+    api.delete(who)
+    for operation, count in before.items():
+        until(lambda: value(api, "warren_operation_seconds_count", operation=operation) == count + 1,
+              operation)
+    assert value(api, "warren_operation_seconds_sum", operation="create") > 0
+    assert value(api, "warren_http_request_seconds_count", method="POST",
+                 route="/v1/sandboxes/{id}/exec") >= 1
+
+
+def test_failures_are_counted_by_code(api):
+    def count(code):
+        return value(api, "warren_errors_total", code=code)
+    gone, odd = count("sandbox_not_found"), count("invalid_json")
+    api.refused(404, "sandbox_not_found", "GET", "/v1/sandboxes/nope")
+    api.refused(400, "invalid_json", "POST", "/v1/sandboxes", "{")
+    assert count("sandbox_not_found") == gone + 1 and count("invalid_json") == odd + 1
+    api.call("GET", "/v1/\"},x{y=\"z")
+    metrics(api)  # nothing of a request becomes a label
+
+
+def test_a_keeper_s_restart_is_counted(fresh):
+    assert value(fresh.api, "warren_keeper_restarts_total") == 0
+    fresh.kill_keeper()
+    until(lambda: value(fresh.api, "warren_keeper_restarts_total") >= 1, "the count")
+    fresh.wait_healthy()
 
 
 def test_counters_count(api):
     def total(word):
-        return sum(v for n, v in metrics(api)[1].items() if word in n and "fail" not in n)
+        return sum(v for (n, _), v in metrics(api).items() if word in n and "fail" not in n)
     creates, execs = total("creat"), total("exec")
     who = api.create(image="tiny")["id"]
     api.exec(who, ["true"])

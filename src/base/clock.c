@@ -1,6 +1,8 @@
 #include "base/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static int64_t read_us(clockid_t id)
@@ -40,4 +42,64 @@ const char *clock_text(int64_t wall_ms, char out[CLOCK_TEXT_MAX])
     if (n < 0 || n >= CLOCK_TEXT_MAX)
         out[0] = '\0';
     return out;
+}
+
+/* Exactly n digits, from min to max. */
+static int digits(const char **p, int n, int min, int max, int *ret_v)
+{
+    int v = 0;
+    for (int i = 0; i < n; i++, (*p)++) {
+        if (**p < '0' || **p > '9')
+            return -EINVAL;
+        v = v * 10 + (**p - '0');
+    }
+    *ret_v = v;
+    return v >= min && v <= max ? 0 : -EINVAL;
+}
+
+static int expect(const char **p, const char *any)
+{
+    if (!**p || !strchr(any, **p))
+        return -EINVAL;
+    (*p)++;
+    return 0;
+}
+
+static int offset_parse(const char **p, int *ret_minutes)
+{
+    int sign = **p == '-' ? -1 : 1, hours, minutes;
+    if (expect(p, "Zz") == 0) {
+        *ret_minutes = 0;
+        return 0;
+    }
+    if (expect(p, "+-") < 0 || digits(p, 2, 0, 23, &hours) < 0 || expect(p, ":") < 0 ||
+        digits(p, 2, 0, 59, &minutes) < 0)
+        return -EINVAL;
+    *ret_minutes = sign * (hours * 60 + minutes);
+    return 0;
+}
+
+int clock_parse(const char *text, int64_t *ret_wall_ms)
+{
+    struct tm tm = { 0 };
+    const char *p = text;
+    int ms = 0, off = 0;
+    if (digits(&p, 4, 1970, 9999, &tm.tm_year) < 0 || expect(&p, "-") < 0 ||
+        digits(&p, 2, 1, 12, &tm.tm_mon) < 0 || expect(&p, "-") < 0 ||
+        digits(&p, 2, 1, 31, &tm.tm_mday) < 0 || expect(&p, "Tt ") < 0 ||
+        digits(&p, 2, 0, 23, &tm.tm_hour) < 0 || expect(&p, ":") < 0 ||
+        digits(&p, 2, 0, 59, &tm.tm_min) < 0 || expect(&p, ":") < 0 ||
+        digits(&p, 2, 0, 60, &tm.tm_sec) < 0)
+        return -EINVAL;
+    if (*p == '.') {
+        int place = 100;
+        for (p++; *p >= '0' && *p <= '9'; p++, place /= 10)
+            ms += (*p - '0') * place;
+    }
+    if (offset_parse(&p, &off) < 0 || *p)
+        return -EINVAL;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    *ret_wall_ms = ((int64_t)timegm(&tm) - off * INT64_C(60)) * 1000 + ms;
+    return 0;
 }

@@ -11,3 +11,5 @@ int64_t clock_now_ms(void);
 int64_t clock_mono_ms(void);
 int64_t clock_mono_us(void);
 const char *clock_text(int64_t wall_ms, char out[CLOCK_TEXT_MAX]); /* RFC 3339, UTC */
+/* RFC 3339 with Z or an offset; -EINVAL for anything else. */
+int clock_parse(const char *text, int64_t *ret_wall_ms);

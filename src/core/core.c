@@ -132,13 +132,16 @@ void core_counts(struct core *core, struct core_counts *ret_counts)
         .exec_failures = atomic_load(&core->exec_failures),
         .deletes = atomic_load(&core->deletes),
         .ooms = atomic_load(&core->ooms),
+        .warm_creates = atomic_load(&core->warm_creates),
         .pool_ready = warm_pool_ready(core),
+        .pool_size = core->pool.size,
     };
     struct table *t = &core->table;
     (void)pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n; i++) {
         c.running += t->sorted[i]->s.state == SANDBOX_RUNNING;
         c.stopped += t->sorted[i]->s.state == SANDBOX_STOPPED;
+        c.states[t->sorted[i]->s.state]++;
     }
     (void)pthread_mutex_unlock(&t->lock);
     *ret_counts = c;

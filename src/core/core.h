@@ -30,7 +30,9 @@ const char *core_run_dir(const struct core *core);
 
 struct core_counts {
     uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
-    unsigned running, stopped, pool_ready;
+    uint64_t warm_creates; /* of the creates: from a cell that was ready */
+    unsigned states[8];    /* by enum sandbox_state */
+    unsigned running, stopped, pool_ready, pool_size;
 };
 void core_counts(struct core *core, struct core_counts *ret_counts);
 void core_count_exec(struct core *core, int result); /* told by process.c */

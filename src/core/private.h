@@ -120,6 +120,7 @@ struct core {
     struct workers workers;
     struct watch watch;
     _Atomic uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
+    _Atomic uint64_t warm_creates;
 };
 
 int thread_start(pthread_t *ret_thread, void *(*fn)(void *), void *ctx, struct err *err);

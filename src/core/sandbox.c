@@ -117,6 +117,8 @@ static int create(struct core *core, const char *owner, struct sandbox_spec *spe
     b->s.created_ms = clock_now_ms();
     b->removed = true; /* until it is added */
     r = create_warm(core, b, ret_s, err);
+    if (r > 0)
+        atomic_fetch_add(&core->warm_creates, 1);
     if (r == 0)
         r = create_cold(core, b, ret_s, err);
     box_release(core, b);

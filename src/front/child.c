@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -71,7 +72,8 @@ static pid_t spawn_keeper(const char *path, char *const *argv, int parent_fd, in
 
 /* The launcher: keeps root for the one thing warrend cannot do without it, starting the keeper
  * again. Cells of a keeper that died become its children and are reaped here. */
-static _Noreturn void launch(const char *path, char *const *argv, int alive_fd, int ready_fd)
+static _Noreturn void launch(const char *path, char *const *argv, int alive_fd, int ready_fd,
+                             _Atomic uint64_t *restarts)
 {
     sigset_t set;
     (void)prctl(PR_SET_NAME, "warren-launcher");
@@ -98,6 +100,8 @@ static _Noreturn void launch(const char *path, char *const *argv, int alive_fd, 
             if (first && WIFEXITED(status))
                 _exit(1); /* it said why in the log; trying again would not help */
             log_warn("warren-keeper died and is started again");
+            if (restarts)
+                atomic_fetch_add(restarts, 1);
             (void)poll(NULL, 0, RESTART_PAUSE_MS);
             first = false;
             pid = spawn_keeper(path, argv, alive_fd, ready_fd);
@@ -138,6 +142,10 @@ int child_start(const struct child_config *config, struct child *ret_child, stru
     _cleanup_fd_ int tell_read = tell[0];
     _cleanup_fd_ int tell_write = tell[1];
 
+    _Atomic uint64_t *restarts =
+        mmap(NULL, sizeof(*restarts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (restarts == MAP_FAILED)
+        restarts = NULL;
     pid_t pid = fork();
     if (pid < 0)
         return err_set(err, errno, "cannot fork");
@@ -148,13 +156,25 @@ int child_start(const struct child_config *config, struct child *ret_child, stru
         (void)snprintf(uid, sizeof(uid), "%u", (unsigned)config->client_uid);
         (void)snprintf(parent, sizeof(parent), "%d", fds[0]);
         (void)snprintf(ready, sizeof(ready), "%d", fds[1]);
-        const char *argv[] = {
-            KEEPER_NAME, "--data",       config->data,   "--run",       config->run,
-            "--cgroup",  config->cgroup, "--client-uid", uid,           "--parent-fd",
-            parent,      "--ready-fd",   ready,          "--log-level", config->log_level,
-            NULL
-        };
-        launch(path, (char *const *)(uintptr_t)argv, fds[0], fds[1]);
+        const char *argv[] = { KEEPER_NAME,
+                               "--data",
+                               config->data,
+                               "--run",
+                               config->run,
+                               "--cgroup",
+                               config->cgroup,
+                               "--client-uid",
+                               uid,
+                               "--parent-fd",
+                               parent,
+                               "--ready-fd",
+                               ready,
+                               "--log-level",
+                               config->log_level,
+                               "--log-format",
+                               config->log_format,
+                               NULL };
+        launch(path, (char *const *)(uintptr_t)argv, fds[0], fds[1], restarts);
     }
     (void)close(take_fd(tell_write)); /* so that its death ends the wait */
     r = wait_ready(tell_read, err);
@@ -163,7 +183,7 @@ int child_start(const struct child_config *config, struct child *ret_child, stru
         (void)waitpid(pid, NULL, 0);
         return r;
     }
-    *ret_child = (struct child){ pid, take_fd(alive_write) };
+    *ret_child = (struct child){ pid, take_fd(alive_write), restarts };
     return 0;
 }
 

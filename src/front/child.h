@@ -5,18 +5,21 @@
  * it went, they see the end of that pipe and go too. The keeper tells on a second pipe that it is
  * ready. A Ctrl-C meant for us reaches neither. */
 #pragma once
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
 struct child_config {
-    const char *data, *run, *cgroup, *log_level;
+    const char *data, *run, *cgroup, *log_level, *log_format;
     uid_t client_uid;
 };
 
 struct child {
     pid_t pid;
     int alive_fd; /* closing it ends the launcher and the keeper */
+    _Atomic uint64_t *restarts; /* of the keeper; a page shared with the launcher, or NULL */
 };
 
 /* Starts both and waits until the keeper is ready. */

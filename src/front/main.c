@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/logring.h"
 #include "core/core.h"
 #include "core/key.h"
 #include "core/process.h"
@@ -145,6 +146,7 @@ static int start(struct world *w, struct err *err)
                                    .run = w->run,
                                    .cgroup = w->cgroup,
                                    .log_level = w->options.log_level,
+                                   .log_format = w->options.log_format,
                                    .client_uid = w->user.uid };
     int r = child_start(&keeper, &w->keeper, err);
     if (r >= 0)
@@ -162,7 +164,11 @@ static int start(struct world *w, struct err *err)
                                   .routes = native_routes,
                                   .nroutes = native_routes_count,
                                   .tcp_fd = take_fd(w->tcp_fd),
-                                  .admin_fd = take_fd(w->admin_fd) };
+                                  .admin_fd = take_fd(w->admin_fd),
+                                  .rate_limit = w->options.rate,
+                                  .rate_burst = w->options.burst,
+                                  .cors_origins = w->options.cors_origins,
+                                  .keeper_restarts = w->keeper.restarts };
     return server_new(&http, &w->server, err);
 }
 
@@ -210,6 +216,17 @@ static int run(struct world *w, struct err *err)
     return r < 0 ? err_set(err, -r, "the keeper's launcher ended") : 0;
 }
 
+/* The served surface, for the test that compares it with the described one. */
+static void print_routes(void)
+{
+    for (size_t i = 0; i < native_routes_count; i++)
+        (void)printf("%s %s\n", native_routes[i].method, native_routes[i].pattern);
+    unsigned status;
+    const char *code;
+    for (size_t i = 0; (code = reply_code(i, &status)); i++)
+        (void)printf("error %u %s\n", status, code);
+}
+
 int main(int argc, char **argv)
 {
     struct world w = { .lock_fd = -1,
@@ -227,9 +244,11 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "warrend: %s\n", err.msg);
         return 2;
     }
-    if (w.options.help || w.options.version) {
+    if (w.options.help || w.options.version || w.options.routes) {
         if (w.options.help)
             options_help();
+        else if (w.options.routes)
+            print_routes();
         else
             (void)puts("warrend " WARREN_VERSION);
         options_done(&w.options);
@@ -242,6 +261,8 @@ int main(int argc, char **argv)
         return 1;
     }
     log_set_level(w.options.level);
+    log_set_format(w.options.format);
+    logring_start();
     r = run(&w, &err);
     if (r < 0)
         log_error("%s", err.msg[0] ? err.msg : strerror(-r));

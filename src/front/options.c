@@ -5,8 +5,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "front/http/cors.h"
+
 #define CONFIG_DEFAULT "/etc/warren/warren.conf"
 #define POOL_MAX 256
+#define RATE_MAX 1000000
 #define HELP_COLUMN 24
 
 struct option_row {
@@ -33,6 +36,14 @@ static const struct option_row rows[] = {
       "Blank sandboxes kept ready, so that making one takes less; 0 for none." },
     { "log-level", "WARREN_LOG_LEVEL", "LEVEL", TEXT(log_level), "info",
       "debug, info, warn or error." },
+    { "log-format", "WARREN_LOG_FORMAT", "FORMAT", TEXT(log_format), "text",
+      "How log lines look: text, or json for one object a line." },
+    { "rate-limit", "WARREN_RATE_LIMIT", "N", TEXT(rate_limit), "2000",
+      "Requests a second that one key may make; 0 for no limit." },
+    { "rate-burst", "WARREN_RATE_BURST", "N", TEXT(rate_burst), "4000",
+      "Requests that a key may make at once before that counts." },
+    { "cors-origins", "WARREN_CORS_ORIGINS", "LIST", TEXT(cors_origins), "*",
+      "Web pages that may use the API: *, none, or origins with commas between." },
 };
 
 static char **text_at(struct options *o, const struct option_row *row)
@@ -51,10 +62,19 @@ static int set_text(struct options *o, const struct option_row *row, const char 
     return 0;
 }
 
+/* A '_' is as good as a '-': in a file people write both. */
+static bool same_name(const char *name, const char *given, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (name[i] != (given[i] == '_' ? '-' : given[i]))
+            return false;
+    return true;
+}
+
 static const struct option_row *find(const char *name, size_t n)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (strlen(rows[i].name) == n && memcmp(rows[i].name, name, n) == 0)
+        if (strlen(rows[i].name) == n && same_name(rows[i].name, name, n))
             return &rows[i];
     return NULL;
 }
@@ -69,6 +89,10 @@ static int read_flags(int argc, char **argv, struct options *o, struct err *err)
         }
         if (strcmp(arg, "--version") == 0 || strcmp(arg, "-V") == 0) {
             o->version = true;
+            continue;
+        }
+        if (strcmp(arg, "--routes") == 0) {
+            o->routes = true;
             continue;
         }
         const char *equals = strchr(arg, '=');
@@ -121,16 +145,33 @@ static int read_file(struct options *o, bool asked_for, struct err *err)
     return 0;
 }
 
-static int check_values(struct options *o, struct err *err)
+static int check_number(const char *name, const char *text, unsigned min, unsigned max,
+                        unsigned *ret_v, struct err *err)
 {
     char *end;
     errno = 0;
-    long pool = strtol(o->pool, &end, 10);
-    if (errno || end == o->pool || *end || pool < 0 || pool > POOL_MAX)
-        return err_set(err, EINVAL, "--pool must be a number from 0 to %d", POOL_MAX);
-    o->pool_size = (unsigned)pool;
+    unsigned long v = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : (end = NULL, 0);
+    if (errno || !end || *end || v < min || v > max)
+        return err_set(err, EINVAL, "--%s must be a number from %u to %u", name, min, max);
+    *ret_v = (unsigned)v;
+    return 0;
+}
+
+static int check_values(struct options *o, struct err *err)
+{
+    int r = check_number("pool", o->pool, 0, POOL_MAX, &o->pool_size, err);
+    if (r >= 0)
+        r = check_number("rate-limit", o->rate_limit, 0, RATE_MAX, &o->rate, err);
+    if (r >= 0)
+        r = check_number("rate-burst", o->rate_burst, 1, RATE_MAX, &o->burst, err);
+    if (r >= 0)
+        r = cors_check(o->cors_origins, err);
+    if (r < 0)
+        return r;
     if (log_parse_level(o->log_level, &o->level) < 0)
         return err_set(err, EINVAL, "--log-level must be debug, info, warn or error");
+    if (log_parse_format(o->log_format, &o->format) < 0)
+        return err_set(err, EINVAL, "--log-format must be text or json");
     return 0;
 }
 
@@ -147,7 +188,7 @@ int options_read(int argc, char **argv, struct options *ret_o, struct err *err)
     bool asked_for = o.config != NULL;
     if (r >= 0 && !o.config)
         r = set_text(&o, find("config", 6), CONFIG_DEFAULT, err);
-    if (r >= 0 && !o.help && !o.version)
+    if (r >= 0 && !o.help && !o.version && !o.routes)
         r = read_file(&o, asked_for, err);
     for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++)
         if (rows[i].fallback && !*text_at(&o, &rows[i]))
@@ -191,8 +232,9 @@ void options_help(void)
                      rows[i].fallback ? ", default " : "",
                      rows[i].fallback ? rows[i].fallback : "");
     }
-    (void)printf("  %-*sPrint the version.\n  %-*sThis text.\n", HELP_COLUMN, "--version, -V",
-                 HELP_COLUMN, "--help, -h");
+    (void)printf("  %-*sPrint the version.\n  %-*sPrint each method and path of the API.\n"
+                 "  %-*sThis text.\n",
+                 HELP_COLUMN, "--version, -V", HELP_COLUMN, "--routes", HELP_COLUMN, "--help, -h");
     (void)fputs(
         "\nENVIRONMENT\n"
         "  WARREN_API_KEY        A key that works from the start: any text of 20 or more\n"

@@ -9,11 +9,13 @@
 #include "base/log.h"
 
 struct options {
-    char *listen, *data, *run, *config, *user, *cgroup, *pool, *log_level;
-    bool help, version;
+    char *listen, *data, *run, *config, *user, *cgroup, *pool, *log_level, *log_format;
+    char *rate_limit, *rate_burst, *cors_origins;
+    bool help, version, routes;
     /* read out of the texts above */
-    unsigned pool_size;
+    unsigned pool_size, rate, burst;
     enum log_level level;
+    enum log_format format;
 };
 
 /* NULL stays where there is no default (user, cgroup). The caller calls options_done. */

@@ -66,12 +66,14 @@ static int parse_args(int argc, char **argv, struct config *c)
         { "ready-fd", required_argument, NULL, 'R' },
         { "teardown", no_argument, NULL, 't' },
         { "log-level", required_argument, NULL, 'l' },
+        { "log-format", required_argument, NULL, 'f' },
         { 0 },
     };
     *c = (struct config){ .parent_fd = -1, .ready_fd = -1 };
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
         uint32_t n = 0;
         enum log_level level;
+        enum log_format format;
         if ((o == 'u' || o == 'p' || o == 'R') && parse_number(optarg, &n) < 0)
             return -EINVAL;
         switch (o) {
@@ -86,6 +88,11 @@ static int parse_args(int argc, char **argv, struct config *c)
             if (log_parse_level(optarg, &level) < 0)
                 return -EINVAL;
             log_set_level(level);
+            break;
+        case 'f':
+            if (log_parse_format(optarg, &format) < 0)
+                return -EINVAL;
+            log_set_format(format);
             break;
         default: return -EINVAL;
         }

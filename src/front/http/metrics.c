@@ -1,6 +1,11 @@
 #include "front/http/metrics.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
+
+#include "core/sandbox.h"
+#include "front/http/request.h"
 
 static const struct {
     int64_t us;
@@ -12,6 +17,47 @@ static const struct {
     { 30000000, "30" }, { 300000000, "300" },
 };
 
+/* What people watch, and the requests that do it. */
+static const struct {
+    const char *operation, *method, *pattern;
+} operations[] = {
+    { "create", "POST", "/v1/sandboxes" },
+    { "delete", "DELETE", "/v1/sandboxes/{id}" },
+    { "start", "POST", "/v1/sandboxes/{id}/start" },
+    { "stop", "POST", "/v1/sandboxes/{id}/stop" },
+    { "exec", "POST", "/v1/sandboxes/{id}/exec" },
+    { "process_start", "POST", "/v1/sandboxes/{id}/processes" },
+    { "file_read", "GET", "/v1/sandboxes/{id}/files" },
+    { "file_write", "PUT", "/v1/sandboxes/{id}/files" },
+    { "file_bulk", "POST", "/v1/sandboxes/{id}/files/read" },
+    { "file_bulk", "POST", "/v1/sandboxes/{id}/files/write" },
+    { "file_bulk", "GET", "/v1/sandboxes/{id}/files/archive" },
+    { "file_bulk", "PUT", "/v1/sandboxes/{id}/files/archive" },
+    { "image_import", "PUT", "/v1/images/{name}" },
+    { "image_pull", "POST", "/v1/images/pull" },
+    { "image_push", "POST", "/v1/images/{name}/push" },
+    { "image_commit", "POST", "/v1/sandboxes/{id}/commit" },
+    { "build", "POST", "/v1/images/build" },
+};
+
+int metrics_init(struct metrics *m, const struct route *routes, size_t n,
+                 const _Atomic uint64_t *keeper_restarts, struct err *err)
+{
+    m->by_route = calloc(n ? n : 1, sizeof(*m->by_route));
+    if (!m->by_route)
+        return err_set(err, ENOMEM, "cannot allocate the metrics");
+    m->routes = routes;
+    m->nroutes = n;
+    m->keeper_restarts = keeper_restarts;
+    return 0;
+}
+
+void metrics_done(struct metrics *m)
+{
+    free(m->by_route);
+    m->by_route = NULL;
+}
+
 void histogram_add(struct histogram *h, int64_t us)
 {
     size_t i = 0;
@@ -21,46 +67,168 @@ void histogram_add(struct histogram *h, int64_t us)
     atomic_fetch_add_explicit(&h->sum_us, (uint64_t)us, memory_order_relaxed);
 }
 
-void metrics_request(struct metrics *m, unsigned status)
+void metrics_request(struct metrics *m, const struct route *route, unsigned status, int64_t us)
 {
     unsigned class = status / 100 < ARRAY_LEN(m->requests) ? status / 100 : 0;
     atomic_fetch_add_explicit(&m->requests[class], 1, memory_order_relaxed);
+    if (route >= m->routes && route < m->routes + m->nroutes && status >= 200 && status < 400)
+        histogram_add(&m->by_route[route - m->routes], us);
 }
 
-static int put_histogram(struct buf *out, struct histogram *h, const char *name, const char *help)
+void metrics_failure(struct metrics *m, size_t code)
+{
+    if (code < METRICS_CODES_MAX)
+        atomic_fetch_add_explicit(&m->failures[code], 1, memory_order_relaxed);
+}
+
+/* ---- the text ---- */
+
+struct tally { /* one or more histograms, read once */
+    uint64_t buckets[METRICS_BUCKETS + 1], sum_us, count;
+};
+
+static void tally_add(struct tally *t, struct histogram *h)
+{
+    for (size_t i = 0; i <= METRICS_BUCKETS; i++) {
+        uint64_t n = atomic_load_explicit(&h->buckets[i], memory_order_relaxed);
+        t->buckets[i] += n;
+        t->count += n;
+    }
+    t->sum_us += atomic_load_explicit(&h->sum_us, memory_order_relaxed);
+}
+
+static int put_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+    return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static int put_tally(struct buf *out, const struct tally *t, const char *name, const char *labels)
 {
     uint64_t total = 0;
-    int r = buf_printf(out, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
+    int r = 0;
     for (size_t i = 0; i <= METRICS_BUCKETS && r >= 0; i++) {
-        total += atomic_load_explicit(&h->buckets[i], memory_order_relaxed);
-        r = buf_printf(out, "%s_bucket{le=\"%s\"} %" PRIu64 "\n", name,
+        total += t->buckets[i];
+        r = buf_printf(out, "%s_bucket{%s,le=\"%s\"} %" PRIu64 "\n", name, labels,
                        i < METRICS_BUCKETS ? bounds[i].le : "+Inf", total);
     }
-    uint64_t us = atomic_load_explicit(&h->sum_us, memory_order_relaxed);
     if (r >= 0)
-        r = buf_printf(out, "%s_sum %" PRIu64 ".%06" PRIu64 "\n%s_count %" PRIu64 "\n", name,
-                       us / 1000000, us % 1000000, name, total);
+        r = buf_printf(out, "%s_sum{%s} %" PRIu64 ".%06" PRIu64 "\n%s_count{%s} %" PRIu64 "\n",
+                       name, labels, t->sum_us / 1000000, t->sum_us % 1000000, name, labels,
+                       t->count);
     return r;
 }
 
-static int put_one(struct buf *out, const char *name, const char *type, const char *help,
-                   uint64_t value)
+static void tally_operation(struct metrics *m, const char *operation, struct tally *t)
 {
-    return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name, type,
-                      name, value);
+    for (size_t k = 0; k < ARRAY_LEN(operations); k++)
+        for (size_t i = 0; i < m->nroutes; i++)
+            if (strcmp(operations[k].operation, operation) == 0 &&
+                strcmp(operations[k].method, m->routes[i].method) == 0 &&
+                strcmp(operations[k].pattern, m->routes[i].pattern) == 0)
+                tally_add(t, &m->by_route[i]);
+}
+
+static int put_operations(struct metrics *m, struct buf *out)
+{
+    static const char name[] = "warren_operation_seconds";
+    int r = put_head(out, name, "histogram", "Time of operations that succeeded.");
+    for (size_t i = 0; i < ARRAY_LEN(operations) && r >= 0; i++) {
+        char labels[64];
+        struct tally t = { 0 };
+        if (i > 0 && strcmp(operations[i].operation, operations[i - 1].operation) == 0)
+            continue;
+        (void)snprintf(labels, sizeof(labels), "operation=\"%s\"", operations[i].operation);
+        tally_operation(m, operations[i].operation, &t);
+        r = put_tally(out, &t, name, labels);
+    }
+    return r;
+}
+
+/* Only of routes that were used: there are many of them, and most daemons use few. */
+static int put_routes(struct metrics *m, struct buf *out)
+{
+    static const char name[] = "warren_http_request_seconds";
+    int r = put_head(out, name, "histogram",
+                     "Time of requests that succeeded, streams until their end.");
+    for (size_t i = 0; i < m->nroutes && r >= 0; i++) {
+        char labels[160];
+        struct tally t = { 0 };
+        tally_add(&t, &m->by_route[i]);
+        if (t.count == 0)
+            continue;
+        (void)snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"", m->routes[i].method,
+                       m->routes[i].pattern);
+        r = put_tally(out, &t, name, labels);
+    }
+    return r;
 }
 
 static int put_requests(struct metrics *m, struct buf *out)
 {
-    int r = buf_puts(out, "# HELP warren_http_requests_total Requests answered, by status class.\n"
-                          "# TYPE warren_http_requests_total counter\n");
+    static const char name[] = "warren_http_requests_total";
+    int r = put_head(out, name, "counter", "Requests answered, by status class.");
     for (unsigned i = 0; i < ARRAY_LEN(m->requests) && r >= 0; i++) {
         if (i == 1)
             continue; /* 1xx is never a final answer */
-        char name[4] = { (char)('0' + i), 'x', 'x', '\0' };
-        r = buf_printf(out, "warren_http_requests_total{class=\"%s\"} %" PRIu64 "\n",
-                       i ? name : "cut",
+        char class[4] = { (char)('0' + i), 'x', 'x', '\0' };
+        r = buf_printf(out, "%s{class=\"%s\"} %" PRIu64 "\n", name, i ? class : "cut",
                        atomic_load_explicit(&m->requests[i], memory_order_relaxed));
+    }
+    return r;
+}
+
+static int put_failures(struct metrics *m, struct buf *out)
+{
+    static const char name[] = "warren_errors_total";
+    unsigned status;
+    const char *code;
+    int r = put_head(out, name, "counter", "Requests refused or failed, by error code.");
+    for (size_t i = 0; r >= 0 && (code = reply_code(i, &status)); i++)
+        r = buf_printf(out, "%s{code=\"%s\"} %" PRIu64 "\n", name, code,
+                       atomic_load_explicit(&m->failures[i], memory_order_relaxed));
+    return r;
+}
+
+static int put_states(const struct core_counts *c, struct buf *out)
+{
+    static const char name[] = "warren_sandboxes";
+    int r = put_head(out, name, "gauge", "Sandboxes there are now, by state.");
+    for (int s = 0; s < SANDBOX_GONE && r >= 0; s++)
+        r = buf_printf(out, "%s{state=\"%s\"} %u\n", name,
+                       sandbox_state_name((enum sandbox_state)s), c->states[s]);
+    return r;
+}
+
+static int put_numbers(struct metrics *m, const struct core_counts *c, struct buf *out)
+{
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        { "warren_sandbox_creates_total", "counter", "Sandboxes made.", c->creates },
+        { "warren_sandbox_creates_warm_total", "counter",
+          "Sandboxes made from a blank cell that was ready.", c->warm_creates },
+        { "warren_sandbox_create_failures_total", "counter", "Sandboxes that could not be made.",
+          c->create_failures },
+        { "warren_sandbox_deletes_total", "counter", "Sandboxes deleted.", c->deletes },
+        { "warren_sandbox_ooms_total", "counter", "Commands ended by a memory limit.", c->ooms },
+        { "warren_execs_total", "counter", "Commands started.", c->execs },
+        { "warren_exec_failures_total", "counter", "Commands that could not be started.",
+          c->exec_failures },
+        { "warren_pool_ready", "gauge", "Blank cells ready to become sandboxes.", c->pool_ready },
+        { "warren_pool_size", "gauge", "Blank cells that shall be kept ready.", c->pool_size },
+        { "warren_keeper_restarts_total", "counter", "Times the keeper died and was started again.",
+          m->keeper_restarts ? atomic_load(m->keeper_restarts) : 0 },
+        { "warren_http_rate_limited_total", "counter", "Requests refused by a key's rate limit.",
+          atomic_load_explicit(&m->rate_limited, memory_order_relaxed) },
+        { "warren_http_requests_in_flight", "gauge", "Requests at work, streams included.",
+          (uint64_t)atomic_load_explicit(&m->in_flight, memory_order_relaxed) },
+    };
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++) {
+        r = put_head(out, rows[i].name, rows[i].type, rows[i].help);
+        if (r >= 0)
+            r = buf_printf(out, "%s %" PRIu64 "\n", rows[i].name, rows[i].value);
     }
     return r;
 }
@@ -69,32 +237,14 @@ int metrics_text(struct metrics *m, struct core *core, struct buf *out)
 {
     struct core_counts c;
     core_counts(core, &c);
-    const struct {
-        const char *name, *type, *help;
-        uint64_t value;
-    } rows[] = {
-        { "warren_sandbox_creates_total", "counter", "Sandboxes made.", c.creates },
-        { "warren_sandbox_create_failures_total", "counter", "Sandboxes that could not be made.",
-          c.create_failures },
-        { "warren_sandbox_deletes_total", "counter", "Sandboxes deleted.", c.deletes },
-        { "warren_sandbox_ooms_total", "counter", "Commands ended by a memory limit.", c.ooms },
-        { "warren_execs_total", "counter", "Commands started.", c.execs },
-        { "warren_exec_failures_total", "counter", "Commands that could not be started.",
-          c.exec_failures },
-        { "warren_sandboxes_running", "gauge", "Sandboxes running now.", c.running },
-        { "warren_sandboxes_stopped", "gauge", "Sandboxes stopped, their files kept.", c.stopped },
-        { "warren_pool_ready", "gauge", "Blank cells ready to become sandboxes.", c.pool_ready },
-        { "warren_http_requests_in_flight", "gauge", "Requests at work, streams included.",
-          (uint64_t)atomic_load_explicit(&m->in_flight, memory_order_relaxed) },
-    };
     int r = put_requests(m, out);
-    for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++)
-        r = put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
     if (r >= 0)
-        r = put_histogram(out, &m->create, "warren_create_seconds",
-                          "Time to make a sandbox, until it runs.");
+        r = put_failures(m, out);
     if (r >= 0)
-        r = put_histogram(out, &m->exec, "warren_exec_seconds",
-                          "Time of a command that was run and waited for.");
-    return r;
+        r = put_numbers(m, &c, out);
+    if (r >= 0)
+        r = put_states(&c, out);
+    if (r >= 0)
+        r = put_operations(m, out);
+    return r < 0 ? r : put_routes(m, out);
 }

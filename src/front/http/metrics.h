@@ -1,15 +1,19 @@
 /* metrics - counts and latency histograms of this daemon, as Prometheus wants them.
  *
  * Counters are atomics with fixed buckets: a measurement is two additions, no lock and no
- * allocation. What the core counts (creates, execs) is asked for when the text is made. */
+ * allocation. A route's place in its table is its place here, so every request is measured by the
+ * server and no handler has to think of it. What the core counts is asked for when the text is
+ * made. Labels come from our own tables only: nothing a client sends becomes one. */
 #pragma once
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "core/core.h"
+#include "front/http/route.h"
 
 #define METRICS_BUCKETS 14
+#define METRICS_CODES_MAX 256
 
 struct histogram {
     _Atomic uint64_t buckets[METRICS_BUCKETS + 1]; /* not cumulative; the last is +Inf */
@@ -19,9 +23,21 @@ struct histogram {
 struct metrics {
     _Atomic uint64_t requests[6]; /* by status class: [2] is 2xx; [0] cut off before an answer */
     _Atomic int64_t in_flight;
-    struct histogram create, exec;
+    _Atomic uint64_t rate_limited;
+    _Atomic uint64_t failures[METRICS_CODES_MAX]; /* by the code's place (reply_code) */
+    const _Atomic uint64_t *keeper_restarts;
+    const struct route *routes;
+    size_t nroutes;
+    struct histogram *by_route; /* nroutes */
 };
 
+/* Keeps routes and keeper_restarts (NULL: not counted). */
+int metrics_init(struct metrics *m, const struct route *routes, size_t n,
+                 const _Atomic uint64_t *keeper_restarts, struct err *err);
+void metrics_done(struct metrics *m);
+
 void histogram_add(struct histogram *h, int64_t us);
-void metrics_request(struct metrics *m, unsigned status);
+/* An answer, or the end of a stream. route NULL: it led nowhere. */
+void metrics_request(struct metrics *m, const struct route *route, unsigned status, int64_t us);
+void metrics_failure(struct metrics *m, size_t code);
 int metrics_text(struct metrics *m, struct core *core, struct buf *out);

@@ -1,10 +1,14 @@
+#include <assert.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdarg.h>
 #include <string.h>
 
+#include "front/http/cors.h"
+#include "front/http/gzip.h"
 #include "front/http/request.h"
 
+#define RETRY_S 10
 #define STREAM_BLOCK 16384 /* what an HTTP/1.0 client is sent at once; others get chunks */
 #define STREAM_PENDING_MAX (1024u * 1024) /* a frame of output, every byte of it escaped */
 
@@ -55,12 +59,29 @@ static const struct {
     { "no_space", 507 },
 };
 
+static_assert(ARRAY_LEN(statuses) < METRICS_CODES_MAX, "metrics.h must count every code");
+
+/* Its place in the table, or the number of rows. */
+static size_t place_of(const struct err *err)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(statuses) && (!err->what || strcmp(statuses[i].what, err->what) != 0))
+        i++;
+    return i;
+}
+
 unsigned reply_status_of(const struct err *err)
 {
-    for (size_t i = 0; err->what && i < ARRAY_LEN(statuses); i++)
-        if (strcmp(statuses[i].what, err->what) == 0)
-            return statuses[i].status;
-    return 500;
+    size_t i = place_of(err);
+    return i < ARRAY_LEN(statuses) ? statuses[i].status : 500;
+}
+
+const char *reply_code(size_t i, unsigned *ret_status)
+{
+    if (i > ARRAY_LEN(statuses))
+        return NULL;
+    *ret_status = i < ARRAY_LEN(statuses) ? statuses[i].status : 500;
+    return i < ARRAY_LEN(statuses) ? statuses[i].what : "internal";
 }
 
 void reply_header(struct request *req, const char *name, const char *fmt, ...)
@@ -76,6 +97,22 @@ void reply_header(struct request *req, const char *name, const char *fmt, ...)
     req->headers[req->nheaders++].name = name;
 }
 
+static void put_cors(const struct request *req, struct MHD_Response *res)
+{
+    (void)MHD_add_response_header(res, "Access-Control-Allow-Origin", req->cors_origin);
+    (void)MHD_add_response_header(res, "Access-Control-Expose-Headers", cors_exposed);
+    if (req->cors_origin[0] != '*')
+        (void)MHD_add_response_header(res, "Vary", "Origin");
+}
+
+static void put_retry(const struct request *req, struct MHD_Response *res)
+{
+    char text[16];
+    int n = snprintf(text, sizeof(text), "%u", req->retry_after_s ? req->retry_after_s : RETRY_S);
+    if (n > 0)
+        (void)MHD_add_response_header(res, "Retry-After", text);
+}
+
 static int queue(struct request *req, unsigned status, struct MHD_Response *res)
 {
     if (!res)
@@ -86,7 +123,9 @@ static int queue(struct request *req, unsigned status, struct MHD_Response *res)
     if (status == 401)
         (void)MHD_add_response_header(res, "WWW-Authenticate", "Bearer");
     if (status == 429 || status == 503)
-        (void)MHD_add_response_header(res, "Retry-After", "10");
+        put_retry(req, res);
+    if (req->cors_origin)
+        put_cors(req, res);
     if (status == 405)
         (void)MHD_add_response_header(res, "Allow", req->allow);
     enum MHD_Result ok = MHD_queue_response(req->con, status, res);
@@ -97,8 +136,22 @@ static int queue(struct request *req, unsigned status, struct MHD_Response *res)
     return 0;
 }
 
+/* True if the text was exchanged for its compressed form. */
+static bool pack(const struct request *req, struct buf *text)
+{
+    _cleanup_(buf_done) struct buf small = BUF_INIT(text->len + 64);
+    if (text->len < GZIP_MIN || !gzip_accepted(request_header(req, "Accept-Encoding")) ||
+        gzip_pack(text->data, text->len, &small) < 0 || small.len >= text->len)
+        return false;
+    struct buf large = *text;
+    *text = small;
+    small = large;
+    return true;
+}
+
 int reply_text(struct request *req, unsigned status, const char *type, struct buf *text)
 {
+    bool packed = pack(req, text);
     size_t n = text->len;
     char *p = buf_steal(text);
     struct MHD_Response *res = MHD_create_response_from_buffer(n, p, MHD_RESPMEM_MUST_FREE);
@@ -107,6 +160,9 @@ int reply_text(struct request *req, unsigned status, const char *type, struct bu
         return -ENOMEM;
     }
     (void)MHD_add_response_header(res, "Content-Type", type);
+    (void)MHD_add_response_header(res, "Vary", "Accept-Encoding");
+    if (packed)
+        (void)MHD_add_response_header(res, "Content-Encoding", "gzip");
     return queue(req, status, res);
 }
 
@@ -127,6 +183,7 @@ int reply_error(struct request *req, const struct err *err, reply_more_fn more, 
     struct jout j = JOUT_INIT(&b);
     unsigned status = reply_status_of(err);
 
+    metrics_failure(req->metrics, place_of(err));
     jout_open(&j, NULL, '{');
     jout_open(&j, "error", '{');
     jout_str(&j, "code", status == 500 ? "internal" : err->what);

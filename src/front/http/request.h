@@ -17,11 +17,11 @@
 #include "front/http/route.h"
 #include "front/http/uri.h"
 
-#define REQUEST_ID_MAX 32
+#define REQUEST_ID_MAX 65 /* a client may bring its own */
 #define REQUEST_JSON_MAX (8u * 1024 * 1024)
 #define REQUEST_RAW_MAX (16u * 1024 * 1024)
 #define REQUEST_REPLY_HEADERS 16
-#define REQUEST_REPLY_VALUE 128
+#define REQUEST_REPLY_VALUE 256
 #define REPLY_MAX (64u * 1024 * 1024) /* two escaped outputs of the default limit, and a list */
 
 struct MHD_Connection;
@@ -47,6 +47,8 @@ struct request {
     struct MHD_Connection *con;
     unsigned status; /* 0: not answered yet */
     bool begun, refused, authorized, streaming, sink_open;
+    unsigned retry_after_s;
+    const char *cors_origin; /* NULL: no page of another origin asks, or it may not */
     uint64_t drained_bytes;
     int64_t began_us;
     struct err err;
@@ -105,3 +107,5 @@ int reply_stream(struct request *req, const char *type, const struct reply_sourc
 
 /* The status that a failure's name has; 500 for one that has none. */
 unsigned reply_status_of(const struct err *err);
+/* The i-th error code there is, and its status; NULL behind the last one. */
+const char *reply_code(size_t i, unsigned *ret_status);

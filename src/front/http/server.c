@@ -12,6 +12,8 @@
 #include "core/key.h"
 #include "core/team.h"
 #include "front/http/auth.h"
+#include "front/http/cors.h"
+#include "front/http/limiter.h"
 #include "front/http/metrics.h"
 #include "front/http/request.h"
 
@@ -47,7 +49,8 @@ struct server {
     struct endpoint endpoints[2];
     struct metrics metrics;
     struct auth *auth;
-    char boot[7]; /* request ids: which life of the daemon, and a count */
+    struct limiter *limiter; /* NULL: no limit */
+    char boot[7];            /* request ids: which life of the daemon, and a count */
     _Atomic uint64_t count;
     _Atomic int working; /* requests in a handler, streams not counted */
 };
@@ -122,6 +125,35 @@ static int take_team(struct request *req, struct err *err)
     return 0;
 }
 
+/* A client's own id joins its log and ours; anything odd could forge a line of either. */
+static void take_id(struct request *req)
+{
+    const char *id = request_header(req, "X-Request-Id");
+    size_t n =
+        id ? strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") : 0;
+    if (n > 0 && n < REQUEST_ID_MAX && !id[n])
+        memcpy(req->id, id, n + 1);
+    log_set_request(req->id);
+}
+
+static int check_rate(struct endpoint *ep, struct request *req, const char *key, struct err *err)
+{
+    struct limiter *l = ep->server->limiter;
+    struct limiter_state s;
+    if (!l || ep->admin || !key)
+        return 0;
+    bool ok = limiter_take(l, limiter_who(l, key), clock_mono_us(), &s);
+    reply_header(req, "RateLimit-Limit", "%u", s.limit);
+    reply_header(req, "RateLimit-Remaining", "%u", s.remaining);
+    reply_header(req, "RateLimit-Reset", "%u", s.reset_s);
+    if (ok)
+        return 0;
+    req->retry_after_s = s.retry_s;
+    atomic_fetch_add_explicit(&ep->server->metrics.rate_limited, 1, memory_order_relaxed);
+    return err_name(err, EAGAIN, "too_many_requests",
+                    "this key has made too many requests; try again in %u s", s.retry_s);
+}
+
 static int check_key(struct endpoint *ep, struct request *req, struct err *err)
 {
     const char *text =
@@ -130,7 +162,7 @@ static int check_key(struct endpoint *ep, struct request *req, struct err *err)
     if (text && key_check(req->core, text, &key) >= 0) {
         memcpy(req->owner, key.owner, sizeof(req->owner));
         req->admin = key.role == KEY_ADMIN;
-        return 0;
+        return check_rate(ep, req, text, err);
     }
     if (ep->admin && !text && auth_peer_trusted(req->fd)) {
         memcpy(req->owner, OWNER_DEFAULT, sizeof(OWNER_DEFAULT));
@@ -171,6 +203,21 @@ static uint64_t announced_length(const struct request *req)
     return text ? strtoull(text, NULL, 10) : 0; /* its shape was checked by the library */
 }
 
+/* What a browser asks before a page of another origin may ask, and anyone about a path. */
+static int answer_options(struct request *req, struct err *err)
+{
+    reply_header(req, "Allow", "%s, OPTIONS", req->allow);
+    if (req->cors_origin) {
+        reply_header(req, "Access-Control-Allow-Methods", "%s", req->allow);
+        reply_header(req, "Access-Control-Allow-Headers", "%s", cors_headers);
+        reply_header(req, "Access-Control-Max-Age", "86400");
+    }
+    return reply_empty(req);
+}
+
+static const struct route options_route = { "OPTIONS",      "*", AUTH_NONE, BODY_NONE,
+                                            answer_options, NULL };
+
 static int find_route(struct request *req, const char *method, struct err *err)
 {
     const struct server_config *c = &req->server->config;
@@ -178,6 +225,10 @@ static int find_route(struct request *req, const char *method, struct err *err)
         route_find(c->routes, c->nroutes, method, &req->uri, &req->route, req->args, req->allow)) {
     case ROUTE_FOUND: return 0;
     case ROUTE_OTHER_METHOD:
+        if (strcmp(method, "OPTIONS") == 0) {
+            req->route = &options_route;
+            return 0;
+        }
         return err_name(err, EPERM, "method_not_allowed", "only %s here", req->allow);
     case ROUTE_UNKNOWN: break;
     }
@@ -186,6 +237,10 @@ static int find_route(struct request *req, const char *method, struct err *err)
 
 static int begin(struct endpoint *ep, struct request *req, const char *method, struct err *err)
 {
+    take_id(req);
+    req->cors_origin =
+        ep->admin ? NULL
+                  : cors_allows(ep->server->config.cors_origins, request_header(req, "Origin"));
     int r = check_head(req, err);
     if (r < 0)
         return r;
@@ -285,6 +340,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *con, const c
         req->begun = true;
         req->method = method;
         req->fd = info ? info->connect_fd : -1;
+        log_set_request(req->id);
         if (!req->refused)
             req->refused = begin(ep, req, method, &req->err) < 0;
         return req->refused && refuse_at_once(req) ? answer(req) : MHD_YES;
@@ -305,12 +361,12 @@ static void log_request(const struct request *req)
     const char *pattern = req->route ? req->route->pattern : "?";
     const char *why = strerrorname_np(req->err.code);
     if (req->status >= 500)
-        log_warn("request failed req=%s method=%s path=%s status=%u took_us=%lld err=%s why=%s",
-                 req->id, method, pattern, req->status, took,
-                 log_quote(path, sizeof(path), req->err.msg), why ? why : "?");
+        log_warn("request failed method=%s path=%s status=%u took_us=%lld err=%s why=%s", method,
+                 pattern, req->status, took, log_quote(path, sizeof(path), req->err.msg),
+                 why ? why : "?");
     else
-        log_debug("request req=%s method=%s path=%s status=%u took_us=%lld", req->id, method,
-                  pattern, req->status, took);
+        log_debug("request method=%s path=%s status=%u took_us=%lld", method, pattern, req->status,
+                  took);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *con, void **req_cls,
@@ -325,9 +381,11 @@ static void on_completed(void *cls, struct MHD_Connection *con, void **req_cls,
                                         (unsigned)IDLE_TIMEOUT_S);
     if (req->sink_open)
         req->route->sink->end(req);
-    metrics_request(&req->server->metrics, req->status);
+    metrics_request(&req->server->metrics, req->route, req->status,
+                    clock_mono_us() - req->began_us);
     atomic_fetch_sub_explicit(&req->server->metrics.in_flight, 1, memory_order_relaxed);
     log_request(req);
+    log_set_request(NULL);
     uri_done(&req->uri);
     buf_done(&req->body);
     free(req);
@@ -376,6 +434,12 @@ int server_new(const struct server_config *config, struct server **ret_server, s
     r = auth_new(&s->auth, err);
     if (r < 0)
         return r;
+    r = limiter_new(config->rate_limit, config->rate_burst, &s->limiter, err);
+    if (r >= 0)
+        r = metrics_init(&s->metrics, config->routes, config->nroutes, config->keeper_restarts,
+                         err);
+    if (r < 0)
+        return r;
     json_object_seed(0); /* once, before threads: hashes must not be guessable */
     if (tcp_fd >= 0) {
         r = listen_on(&s->endpoints[0], tcp_fd, err);
@@ -418,5 +482,7 @@ void server_free(struct server *server)
         return;
     server_stop(server, 0);
     auth_free(server->auth);
+    limiter_free(server->limiter);
+    metrics_done(&server->metrics);
     free(server);
 }

@@ -17,7 +17,10 @@ struct server_config {
     struct core *core;          /* keeps */
     const struct route *routes; /* keeps */
     size_t nroutes;
-    int tcp_fd, admin_fd; /* listening; taken. -1: none */
+    int tcp_fd, admin_fd;            /* listening; taken. -1: none */
+    unsigned rate_limit, rate_burst; /* requests of one key: a second, and at once; 0: no limit */
+    const char *cors_origins;        /* keeps; NULL: none (cors.h) */
+    const _Atomic uint64_t *keeper_restarts; /* keeps; NULL: not counted */
 };
 
 int server_new(const struct server_config *config, struct server **ret_server, struct err *err);

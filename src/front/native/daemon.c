@@ -83,7 +83,7 @@ int native_host(struct request *req, struct err *err)
 
 int native_metrics(struct request *req, struct err *err)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(256 * 1024);
+    _cleanup_(buf_done) struct buf b = BUF_INIT(1024 * 1024);
     int r = metrics_text(req->metrics, req->core, &b);
     if (r < 0)
         return err_set(err, -r, "cannot write the metrics");

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "front/native/native.h"
 
 /* A command that was waited for: what it printed, and how it ended. */
@@ -83,7 +82,6 @@ int native_exec(struct request *req, struct err *err)
     _cleanup_(native_leave) struct native_visit visit = { 0 };
     _cleanup_(process_stream_freep) struct process_stream *stream = NULL;
     _cleanup_(process_done) struct process started = { 0 };
-    int64_t start = clock_mono_us();
 
     int r = native_command_read(req, true, &cmd, err);
     if (r < 0)
@@ -105,6 +103,5 @@ int native_exec(struct request *req, struct err *err)
     r = collect(req, stream, &o, err);
     if (r < 0)
         return native_sandbox_error(req, r, err);
-    histogram_add(&req->metrics->exec, clock_mono_us() - start);
     return reply_outcome(req, &o, &started);
 }

@@ -58,8 +58,9 @@ TEST(every_item_is_on_one_page_whatever_the_limit)
 
 TEST(what_is_no_cursor_is_refused)
 {
-    static const char *const bad[] = { "/x?cursor=", "/x?cursor=*", "/x?cursor=A", "/x?cursor=AA",
-                                       "/x?cursor=YQ==", "/x?limit=0", "/x?limit=1001" };
+    static const char *const bad[] = { "/x?cursor=",   "/x?cursor=*",    "/x?cursor=A",
+                                       "/x?cursor=AA", "/x?cursor=YQ==", "/x?limit=0",
+                                       "/x?limit=1001" };
     struct paging p;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         CHECK_EQ(page_of(bad[i], &p), -EINVAL);

@@ -224,7 +224,6 @@ int native_sandbox_create(struct request *req, struct err *err)
 {
     _cleanup_(sandbox_spec_done) struct sandbox_spec spec;
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    int64_t start = clock_mono_us();
 
     sandbox_spec_init(&spec);
     int r = native_spec_read(req, &spec, NULL, err);
@@ -232,7 +231,6 @@ int native_sandbox_create(struct request *req, struct err *err)
         r = sandbox_create(req->core, req->owner, &spec, &s, err);
     if (r < 0)
         return r;
-    histogram_add(&req->metrics->create, clock_mono_us() - start);
     return reply_sandbox(req, 201, &s);
 }
 
