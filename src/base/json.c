@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 
 #define NUMBER_MAX 32 /* 20 digits, a sign, a point */
@@ -149,19 +150,10 @@ void jout_member(struct jout *j, const char *name, const char *value)
 
 void jout_b64(struct jout *j, const char *key, const void *bytes, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *p = bytes;
-
     begin_value(j, key);
     put(j, "\"", 1);
     if (j->r >= 0)
-        j->r = buf_reserve(j->b, (n + 2) / 3 * 4);
-    for (; n > 0 && j->r >= 0; n -= n < 3 ? n : 3, p += 3) {
-        unsigned v = (unsigned)p[0] << 16 | (n > 1 ? (unsigned)p[1] << 8 : 0) | (n > 2 ? p[2] : 0);
-        char out[4] = { digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
-                        n > 2 ? digits[v & 63] : '=' };
-        put(j, out, sizeof(out));
-    }
+        j->r = base64_encode(bytes, n, j->b);
     put(j, "\"", 1);
 }
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/base64.h"
+
 void ndjson_init(struct ndjson *nd, ndjson_fn fn, void *arg)
 {
     *nd = (struct ndjson){ .part = BUF_INIT(NDJSON_LINE_MAX), .fn = fn, .arg = arg };
@@ -59,45 +61,6 @@ int ndjson_end(struct ndjson *nd)
     return r;
 }
 
-/* The alphabet's values plus one, so that what is not in it reads as 0. */
-static void fill_alphabet(unsigned char table[256])
-{
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (unsigned i = 0; i < 64; i++)
-        table[(unsigned char)alphabet[i]] = (unsigned char)(i + 1);
-}
-
-int unbase64(const char *p, size_t n, struct buf *out)
-{
-    static unsigned char table[256];
-    if (!table['A'])
-        fill_alphabet(table);
-    while (n > 0 && p[n - 1] == '=')
-        n--;
-    if (n % 4 == 1)
-        return -EPROTO;
-    int r = buf_reserve(out, n / 4 * 3 + 3);
-    if (r < 0)
-        return r;
-    unsigned char *to = (unsigned char *)out->data + out->len;
-    unsigned acc = 0, bits = 0;
-    for (size_t i = 0; i < n; i++) {
-        unsigned v = table[(unsigned char)p[i]];
-        if (v == 0)
-            return -EPROTO;
-        acc = acc << 6 | (v - 1);
-        bits += 6;
-        if (bits >= 8) {
-            bits -= 8;
-            *to++ = (unsigned char)(acc >> bits);
-        }
-    }
-    out->len = (size_t)((char *)to - out->data);
-    out->data[out->len] = '\0';
-    return 0;
-}
-
 int event_bytes(const json_t *event, struct buf *scratch, const char **ret_p, size_t *ret_n)
 {
     const json_t *data = json_object_get(event, "data");
@@ -110,7 +73,7 @@ int event_bytes(const json_t *event, struct buf *scratch, const char **ret_p, si
     if (!json_is_string(data))
         return -EPROTO;
     buf_clear(scratch);
-    int r = unbase64(json_string_value(data), json_string_length(data), scratch);
+    int r = base64_decode(json_string_value(data), json_string_length(data), scratch);
     if (r < 0)
         return r;
     *ret_p = scratch->data;

@@ -27,5 +27,3 @@ int ndjson_end(struct ndjson *nd); /* the last line may lack its newline */
 /* The bytes of an output event, whichever way they were written: "data" or "data_b64". The
  * memory is *scratch's or the object's. 0, or -EPROTO. */
 int event_bytes(const json_t *event, struct buf *scratch, const char **ret_p, size_t *ret_n);
-/* Appends; -EPROTO for text that is not base64. */
-int unbase64(const char *p, size_t n, struct buf *out);
