@@ -58,6 +58,7 @@ enum wire_type {
     WIRE_MATCH,      /* SEARCH: {path, line, column, offset, text} */
     WIRE_CHANGE,     /* WATCH: {change, entry fields}; REPLACE: {path, count} */
     WIRE_SKIPPED,    /* {path, code, what, message}: this one failed, the walk goes on */
+    WIRE_HOLE,       /* WRITE, TREE_IN: {length}: so many zero bytes of the entry before it */
     /* answers */
     WIRE_OK = 64,
     WIRE_ERROR,   /* {code errno, what, message} */
@@ -214,6 +215,7 @@ enum wire_flag {
     WIRE_F_FORCE = 4096,     /* REMOVE: what is not there is fine */
     WIRE_F_NUMERIC = 8192,   /* TREE_IN: keep UID and GID instead of giving all to the user */
     WIRE_F_CONTENTS = 16384, /* TREE_OUT of a directory: paths relative to it, itself left out */
+    WIRE_F_WHOLE = 32768,    /* TREE_OUT: no HARDLINK, every name comes with its data */
 };
 
 enum wire_scope { WIRE_SCOPE_PROCESS, WIRE_SCOPE_GROUP, WIRE_SCOPE_TREE };
