@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -46,8 +47,10 @@ struct file_ask {
     const char *to, *text, *owner, *etag, *after;
     const struct file_xattr *xattr;
     uint64_t flags, offset, length, mode, size, depth, limit, type;
-    uint64_t have; /* bit per wire_tag: send it although it is 0 */
+    uint64_t have; /* FILE_HAVE bits: send it although it is 0 */
+    int client_fd; /* 0: none; else a connection whose end ends the waiting */
 };
+#define FILE_HAVE(tag_) (UINT64_C(1) << ((tag_)-WIRE_T_OP))
 
 /* An operation under way: feed what it takes, then read what it answers. */
 struct file_call;
@@ -57,6 +60,8 @@ int file_begin(struct core *core, const struct sandbox *s, const struct file_ask
  * then tells why. */
 int file_put_entry(struct file_call *call, const struct file_entry *e);
 int file_put_data(struct file_call *call, const void *p, size_t n);
+int file_put_hole(struct file_call *call,
+                  uint64_t n); /* so many zero bytes, as cheaply as can be */
 int file_put_end(struct file_call *call);
 
 enum file_event_type {
@@ -85,6 +90,11 @@ struct file_event {
 int file_next(struct file_call *call, int timeout_ms, int hangup_fd, struct file_event *ret_ev,
               struct err *err);
 void file_event_done(struct file_event *ev);
+/* The bytes after a READ's entry, straight into `out`: how many, 0 at the end of the operation.
+ * Not to be mixed with file_next once begun. */
+ssize_t file_read(struct file_call *call, void *out, size_t max, int hangup_fd, struct err *err);
+/* After range_not_satisfiable: the size of the file. */
+uint64_t file_call_size(const struct file_call *call);
 int file_call_fd(const struct file_call *call); /* borrowed: to be handed to warren-archive */
 void file_call_free(struct file_call *call);    /* ends it, wherever it is; NULL is fine */
 DEFINE_FREEP(struct file_call *, file_call_free)

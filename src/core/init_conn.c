@@ -1,4 +1,4 @@
-#include "core/process_conn.h"
+#include "core/init_conn.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,13 +19,41 @@ static const struct {
     const char *what;
     int code;
 } failures[] = {
-    { "program_not_found", ENOENT },  { "program_not_executable", EACCES },
-    { "workdir_not_found", ENOENT },  { "user_not_found", ENOENT },
-    { "argument_too_large", E2BIG },  { "process_not_found", ESRCH },
-    { "process_ended", ESRCH },       { "stdin_closed", EPIPE },
-    { "not_a_terminal", ENOTTY },     { "invalid_field", EINVAL },
-    { "missing_field", EINVAL },      { "sandbox_busy", EBUSY },
-    { "too_many_processes", EAGAIN }, { "out_of_memory", ENOMEM },
+    { "program_not_found", ENOENT },
+    { "program_not_executable", EACCES },
+    { "workdir_not_found", ENOENT },
+    { "user_not_found", ENOENT },
+    { "argument_too_large", E2BIG },
+    { "process_not_found", ESRCH },
+    { "process_ended", ESRCH },
+    { "stdin_closed", EPIPE },
+    { "not_a_terminal", ENOTTY },
+    { "invalid_field", EINVAL },
+    { "missing_field", EINVAL },
+    { "sandbox_busy", EBUSY },
+    { "too_many_processes", EAGAIN },
+    { "out_of_memory", ENOMEM },
+    /* files */
+    { "file_not_found", ENOENT },
+    { "file_exists", EEXIST },
+    { "file_busy", ETXTBSY },
+    { "not_a_directory", ENOTDIR },
+    { "is_a_directory", EISDIR },
+    { "not_a_file", EINVAL },
+    { "directory_not_empty", ENOTEMPTY },
+    { "permission_denied", EACCES },
+    { "read_only", EROFS },
+    { "name_too_long", ENAMETOOLONG },
+    { "too_many_links", ELOOP },
+    { "invalid_path", EINVAL },
+    { "invalid_pattern", EINVAL },
+    { "invalid_archive", EINVAL },
+    { "not_supported", EOPNOTSUPP },
+    { "xattr_not_found", ENODATA },
+    { "precondition_failed", ESTALE },
+    { "range_not_satisfiable", ERANGE },
+    { "too_many_entries", E2BIG },
+    { "no_space", ENOSPC },
 };
 
 static int not_running(struct err *err, const char *id)
@@ -34,8 +62,7 @@ static int not_running(struct err *err, const char *id)
                     "sandbox '%s' does not answer: it is not running", id);
 }
 
-int process_conn_open(const char *run_dir, const char *id, struct process_conn *ret_c,
-                      struct err *err)
+int init_conn_open(const char *run_dir, const char *id, struct init_conn *ret_c, struct err *err)
 {
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
     int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/cells/%s/init.sock", run_dir, id);
@@ -46,7 +73,7 @@ int process_conn_open(const char *run_dir, const char *id, struct process_conn *
     if (fd < 0)
         return err_set(err, errno, "cannot make a socket for sandbox '%s'", id);
     /* Only connect is ever left to block, and only while init's backlog is full. */
-    struct timeval wait = { .tv_sec = PROCESS_ANSWER_MS / 1000 };
+    struct timeval wait = { .tv_sec = INIT_ANSWER_MS / 1000 };
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
     int r;
     do
@@ -58,11 +85,11 @@ int process_conn_open(const char *run_dir, const char *id, struct process_conn *
         return err_name(err, EBUSY, "sandbox_busy", "sandbox '%s' takes no more commands", id);
     if (r < 0)
         return err_set(err, errno, "cannot reach the init of sandbox '%s'", id);
-    *ret_c = (struct process_conn){ .fd = take_fd(fd), .in = BUF_INIT(IN_MAX) };
+    *ret_c = (struct init_conn){ .fd = take_fd(fd), .in = BUF_INIT(IN_MAX) };
     return 0;
 }
 
-void process_conn_done(struct process_conn *c)
+void init_conn_done(struct init_conn *c)
 {
     if (c->fd >= 0)
         (void)close(c->fd);
@@ -84,8 +111,8 @@ static int64_t deadline_of(int timeout_ms)
     return timeout_ms < 0 ? -1 : clock_mono_ms() + timeout_ms;
 }
 
-int process_conn_send(struct process_conn *c, enum wire_type type, const void *p, size_t n,
-                      int timeout_ms)
+int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size_t n,
+                   int timeout_ms)
 {
     if (n > WIRE_PAYLOAD_MAX)
         return -EMSGSIZE;
@@ -125,14 +152,14 @@ int process_conn_send(struct process_conn *c, enum wire_type type, const void *p
     }
 }
 
-void process_conn_feed(struct process_conn *c, const void *p, size_t n)
+void init_conn_feed(struct init_conn *c, const void *p, size_t n)
 {
     c->feed = p;
     c->feed_left = n;
     c->feeding = true;
 }
 
-static void feed_next_frame(struct process_conn *c)
+static void feed_next_frame(struct init_conn *c)
 {
     struct wire_header h = { .type = WIRE_STDIN_EOF };
     if (c->feed_left > 0) {
@@ -147,7 +174,7 @@ static void feed_next_frame(struct process_conn *c)
 }
 
 /* Send what the socket takes. A failure only ends the feeding: the reading side learns why. */
-static void feed_step(struct process_conn *c)
+static void feed_step(struct init_conn *c)
 {
     while (c->feeding) {
         if (c->head_left == 0 && c->frame_left == 0) {
@@ -179,7 +206,7 @@ static void feed_step(struct process_conn *c)
 }
 
 /* 1 and a frame if the buffer holds a whole one; else 0 and how large the buffer must be. */
-static int take_frame(struct process_conn *c, struct process_frame *ret_f, size_t *ret_need)
+static int take_frame(struct init_conn *c, struct init_frame *ret_f, size_t *ret_need)
 {
     size_t have = c->in.len - c->at;
     *ret_need = READ_FIRST;
@@ -194,12 +221,12 @@ static int take_frame(struct process_conn *c, struct process_frame *ret_f, size_
         *ret_need = whole > READ_FIRST && whole < READ_FULL ? READ_FULL : whole;
         return 0;
     }
-    *ret_f = (struct process_frame){ h, c->in.data + c->at + WIRE_HEADER_SIZE };
+    *ret_f = (struct init_frame){ h, c->in.data + c->at + WIRE_HEADER_SIZE };
     c->at += WIRE_HEADER_SIZE + h.len;
     return 1;
 }
 
-static int fill(struct process_conn *c, size_t need)
+static int fill(struct init_conn *c, size_t need)
 {
     if (c->at > 0) {
         buf_drop_front(&c->in, c->at);
@@ -222,8 +249,7 @@ static int fill(struct process_conn *c, size_t need)
     return 0;
 }
 
-int process_conn_recv(struct process_conn *c, int timeout_ms, int hangup_fd,
-                      struct process_frame *ret_f)
+int init_conn_recv(struct init_conn *c, int timeout_ms, int hangup_fd, struct init_frame *ret_f)
 {
     int64_t deadline = -2;
 
@@ -257,7 +283,88 @@ int process_conn_recv(struct process_conn *c, int timeout_ms, int hangup_fd,
     }
 }
 
-int process_conn_error(const struct process_frame *f, struct err *err)
+/* 0 once fd can be read; -ETIMEDOUT, -ECANCELED. */
+static int wait_readable(int fd, int timeout_ms, int hangup_fd)
+{
+    struct pollfd pf[2] = { { .fd = fd, .events = POLLIN },
+                            { .fd = hangup_fd, .events = POLLRDHUP } };
+    int r;
+    do
+        r = poll(pf, hangup_fd < 0 ? 1 : 2, timeout_ms);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return -errno;
+    if (r == 0)
+        return -ETIMEDOUT;
+    return pf[0].revents ? 0 : -ECANCELED;
+}
+
+/* One receive: `want` bytes to out, and what lies behind them, a header at most, to the buffer. The
+ * buffer is empty, or want is 0. */
+static ssize_t receive(struct init_conn *c, void *out, size_t want, size_t behind, int timeout_ms,
+                       int hangup_fd)
+{
+    struct iovec iov[2] = { { out, want }, { c->in.data + c->in.len, behind } };
+    struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
+    for (;;) {
+        ssize_t n = recvmsg(c->fd, &m, MSG_DONTWAIT);
+        if (n == 0)
+            return -ECONNRESET;
+        if (n > 0) {
+            size_t got = (size_t)n < want ? (size_t)n : want;
+            c->in.len += (size_t)n - got;
+            return (ssize_t)got;
+        }
+        if (errno != EAGAIN && errno != EINTR)
+            return -errno;
+        int r = errno == EINTR ? 0 : wait_readable(c->fd, timeout_ms, hangup_fd);
+        if (r < 0)
+            return r;
+    }
+}
+
+ssize_t init_conn_data(struct init_conn *c, void *out, size_t max, int timeout_ms, int hangup_fd)
+{
+    for (;;) {
+        size_t have = c->in.len - c->at;
+        if (have == 0) {
+            c->in.len = c->at = 0;
+            int r = buf_reserve(&c->in, READ_FIRST);
+            if (r < 0)
+                return r;
+        }
+        if (c->data_left == 0 && have >= WIRE_HEADER_SIZE) {
+            struct wire_header h;
+            int r = wire_header_get((const unsigned char *)c->in.data + c->at, &h);
+            if (r < 0)
+                return r;
+            if (h.type != WIRE_DATA)
+                return 0;
+            c->at += WIRE_HEADER_SIZE;
+            c->data_left = h.len;
+        } else if (c->data_left == 0) {
+            ssize_t n = receive(c, NULL, 0, WIRE_HEADER_SIZE - have, timeout_ms, hangup_fd);
+            if (n < 0)
+                return n;
+        } else {
+            size_t want = c->data_left < max ? c->data_left : max;
+            size_t behind = want == c->data_left ? WIRE_HEADER_SIZE : 0;
+            ssize_t n = (ssize_t)(have < want ? have : want);
+            if (have > 0) {
+                memcpy(out, c->in.data + c->at, (size_t)n);
+                c->at += (size_t)n;
+            } else {
+                n = receive(c, out, want, behind, timeout_ms, hangup_fd);
+            }
+            if (n > 0)
+                c->data_left -= (size_t)n;
+            if (n != 0)
+                return n;
+        }
+    }
+}
+
+int init_conn_error(const struct init_frame *f, struct err *err)
 {
     struct wire_reader reader = { f->p, f->h.len };
     struct wire_field field;
@@ -283,7 +390,7 @@ int process_conn_error(const struct process_frame *f, struct err *err)
     return err_name(err, code, what, "%s", msg[0] ? msg : "the sandbox's init refused");
 }
 
-int process_conn_lost(struct err *err, int r, const char *id)
+int init_conn_lost(struct err *err, int r, const char *id)
 {
     if (r == -ETIMEDOUT)
         return err_name(err, ETIMEDOUT, "sandbox_busy", "sandbox '%s' did not answer in time", id);

@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/process_conn.h"
+#include "core/init_conn.h"
 #include "core/process_decode.h"
 
 #define WRITE_STALL_MS 30000              /* a process that leaves its stdin alone for this long */
 #define WRITE_PIECE (WIRE_DATA_MAX - 256) /* the data and its fields stay within one frame */
 
 struct process_stream {
-    struct process_conn conn;
+    struct init_conn conn;
     struct core *core;
     char sandbox[ID_SIZE];
     bool ended;
@@ -88,24 +88,24 @@ static int stream_open(struct core *core, const struct sandbox *s, enum wire_typ
     st->core = core;
     memcpy(st->sandbox, s->id, sizeof(st->sandbox));
 
-    int r = process_conn_open(core_run_dir(core), s->id, &st->conn, err);
+    int r = init_conn_open(core_run_dir(core), s->id, &st->conn, err);
     if (r < 0)
         return r;
-    r = process_conn_send(&st->conn, type, payload->data, payload->len, PROCESS_ANSWER_MS);
+    r = init_conn_send(&st->conn, type, payload->data, payload->len, INIT_ANSWER_MS);
     if (r < 0)
-        return process_conn_lost(err, r, s->id);
-    struct process_frame f;
-    r = process_conn_recv(&st->conn, PROCESS_ANSWER_MS, -1, &f);
+        return init_conn_lost(err, r, s->id);
+    struct init_frame f;
+    r = init_conn_recv(&st->conn, INIT_ANSWER_MS, -1, &f);
     if (r < 0)
-        return process_conn_lost(err, r, s->id);
+        return init_conn_lost(err, r, s->id);
     if (f.h.type == WIRE_ERROR)
-        return process_conn_error(&f, err);
+        return init_conn_error(&f, err);
     if (f.h.type != WIRE_STARTED)
-        return process_conn_lost(err, -EPROTO, s->id);
+        return init_conn_lost(err, -EPROTO, s->id);
     struct process p;
     r = process_decode(f.p, f.h.len, &p);
     if (r < 0)
-        return process_conn_lost(err, r, s->id);
+        return init_conn_lost(err, r, s->id);
     if (ret_p)
         *ret_p = p;
     else
@@ -149,7 +149,7 @@ int process_attach(struct core *core, const struct sandbox *s, uint64_t proc, ui
 
 /* ---- following ---- */
 
-static int take_dropped(const struct process_frame *f, struct process_event *ret_ev)
+static int take_dropped(const struct init_frame *f, struct process_event *ret_ev)
 {
     struct wire_reader reader = { f->p, f->h.len };
     struct wire_field field;
@@ -169,7 +169,7 @@ static int take_dropped(const struct process_frame *f, struct process_event *ret
     return 0;
 }
 
-static int take_ended(struct process_stream *st, const struct process_frame *f,
+static int take_ended(struct process_stream *st, const struct init_frame *f,
                       struct process_event *ret_ev)
 {
     struct process p;
@@ -186,24 +186,24 @@ static int take_ended(struct process_stream *st, const struct process_frame *f,
 int process_next(struct process_stream *st, int timeout_ms, int hangup_fd,
                  struct process_event *ret_ev, struct err *err)
 {
-    struct process_frame f;
+    struct init_frame f;
     int r;
 
     if (st->ended)
         return err_set(err, EPIPE, "the process has ended");
     for (;;) {
-        r = process_conn_recv(&st->conn, timeout_ms, hangup_fd, &f);
+        r = init_conn_recv(&st->conn, timeout_ms, hangup_fd, &f);
         if (r == -ETIMEDOUT || r == -ECANCELED)
             return r;
         if (r == -ECONNRESET)
             return err_name(err, ECONNRESET, "sandbox_not_running",
                             "sandbox '%s' ended while the command ran", st->sandbox);
         if (r < 0)
-            return process_conn_lost(err, r, st->sandbox);
+            return init_conn_lost(err, r, st->sandbox);
         switch (f.h.type) {
         case WIRE_OUTPUT:
             if (f.h.stream < WIRE_STDOUT || f.h.stream > WIRE_PTY)
-                return process_conn_lost(err, -EPROTO, st->sandbox);
+                return init_conn_lost(err, -EPROTO, st->sandbox);
             *ret_ev = (struct process_event){ .type = PROCESS_OUTPUT,
                                               .stream = (enum wire_stream)f.h.stream,
                                               .offset = f.h.offset,
@@ -212,13 +212,13 @@ int process_next(struct process_stream *st, int timeout_ms, int hangup_fd,
             return 1;
         case WIRE_DROPPED:
             r = take_dropped(&f, ret_ev);
-            return r < 0 ? process_conn_lost(err, r, st->sandbox) : 1;
+            return r < 0 ? init_conn_lost(err, r, st->sandbox) : 1;
         case WIRE_EXITED:
             r = take_ended(st, &f, ret_ev);
-            return r < 0 ? process_conn_lost(err, r, st->sandbox) : 1;
+            return r < 0 ? init_conn_lost(err, r, st->sandbox) : 1;
         case WIRE_ERROR: /* input that the process no longer takes: its end tells the story */
         case WIRE_OK: break;
-        default: return process_conn_lost(err, -EPROTO, st->sandbox);
+        default: return init_conn_lost(err, -EPROTO, st->sandbox);
         }
     }
 }
@@ -228,7 +228,7 @@ int process_feed(struct process_stream *st, const void *p, size_t n)
     const char *at = p;
     while (n > 0) {
         size_t piece = n < WIRE_DATA_MAX ? n : WIRE_DATA_MAX;
-        int r = process_conn_send(&st->conn, WIRE_INPUT, at, piece, -1);
+        int r = init_conn_send(&st->conn, WIRE_INPUT, at, piece, -1);
         if (r < 0)
             return r;
         at += piece;
@@ -239,12 +239,12 @@ int process_feed(struct process_stream *st, const void *p, size_t n)
 
 int process_feed_end(struct process_stream *st)
 {
-    return process_conn_send(&st->conn, WIRE_STDIN_EOF, NULL, 0, -1);
+    return init_conn_send(&st->conn, WIRE_STDIN_EOF, NULL, 0, -1);
 }
 
 void process_feed_all(struct process_stream *st, const void *p, size_t n)
 {
-    process_conn_feed(&st->conn, p, n);
+    init_conn_feed(&st->conn, p, n);
 }
 
 int process_stream_fd(const struct process_stream *st)
@@ -256,7 +256,7 @@ void process_stream_free(struct process_stream *st)
 {
     if (!st)
         return;
-    process_conn_done(&st->conn);
+    init_conn_done(&st->conn);
     free(st);
 }
 
@@ -265,20 +265,20 @@ void process_stream_free(struct process_stream *st)
 static int control(struct core *core, const struct sandbox *s, enum wire_type type,
                    const struct buf *payload, int timeout_ms, struct err *err)
 {
-    _cleanup_(process_conn_done) struct process_conn c = { .fd = -1 };
-    struct process_frame f;
+    _cleanup_(init_conn_done) struct init_conn c = { .fd = -1 };
+    struct init_frame f;
 
-    int r = process_conn_open(core_run_dir(core), s->id, &c, err);
+    int r = init_conn_open(core_run_dir(core), s->id, &c, err);
     if (r < 0)
         return r;
-    r = process_conn_send(&c, type, payload->data, payload->len, timeout_ms);
+    r = init_conn_send(&c, type, payload->data, payload->len, timeout_ms);
     if (r >= 0)
-        r = process_conn_recv(&c, timeout_ms, -1, &f);
+        r = init_conn_recv(&c, timeout_ms, -1, &f);
     if (r < 0)
-        return process_conn_lost(err, r, s->id);
+        return init_conn_lost(err, r, s->id);
     if (f.h.type == WIRE_ERROR)
-        return process_conn_error(&f, err);
-    return f.h.type == WIRE_OK ? 0 : process_conn_lost(err, -EPROTO, s->id);
+        return init_conn_error(&f, err);
+    return f.h.type == WIRE_OK ? 0 : init_conn_lost(err, -EPROTO, s->id);
 }
 
 int process_write(struct core *core, const struct sandbox *s, uint64_t proc, const void *p,
@@ -319,7 +319,7 @@ static int control_numbers(struct core *core, const struct sandbox *s, enum wire
         if (r < 0)
             return err_set(err, -r, "cannot describe the request");
     }
-    return control(core, s, type, &b, PROCESS_ANSWER_MS, err);
+    return control(core, s, type, &b, INIT_ANSWER_MS, err);
 }
 
 int process_close_stdin(struct core *core, const struct sandbox *s, uint64_t proc, struct err *err)

@@ -1,7 +1,7 @@
 #include <errno.h>
 
 #include "core/process.h"
-#include "core/process_conn.h"
+#include "core/init_conn.h"
 #include "core/process_decode.h"
 
 #define LIST_MAX 65536 /* twice the largest pids limit of a sandbox */
@@ -11,25 +11,25 @@
 static int list_each(struct core *core, const struct sandbox *s, bool all,
                      int (*take)(struct process *p, void *arg), void *arg, struct err *err)
 {
-    _cleanup_(process_conn_done) struct process_conn c = { .fd = -1 };
+    _cleanup_(init_conn_done) struct init_conn c = { .fd = -1 };
     _cleanup_(buf_done) struct buf b = BUF_INIT(256);
     size_t bytes = 0;
 
-    int r = process_conn_open(core_run_dir(core), s->id, &c, err);
+    int r = init_conn_open(core_run_dir(core), s->id, &c, err);
     if (r < 0)
         return r;
     r = wire_put_u64(&b, WIRE_T_FLAGS, all ? WIRE_F_ALL : 0);
     if (r >= 0)
-        r = process_conn_send(&c, WIRE_LIST, b.data, b.len, PROCESS_ANSWER_MS);
+        r = init_conn_send(&c, WIRE_LIST, b.data, b.len, INIT_ANSWER_MS);
     while (r >= 0) {
-        struct process_frame f;
-        r = process_conn_recv(&c, PROCESS_ANSWER_MS, -1, &f);
+        struct init_frame f;
+        r = init_conn_recv(&c, INIT_ANSWER_MS, -1, &f);
         if (r < 0)
             break;
         if (f.h.type == WIRE_OK)
             return 0;
         if (f.h.type == WIRE_ERROR)
-            return process_conn_error(&f, err);
+            return init_conn_error(&f, err);
         bytes += f.h.len;
         if (f.h.type != WIRE_PROCESS || bytes > LIST_BYTES_MAX) {
             r = -EPROTO;
@@ -43,7 +43,7 @@ static int list_each(struct core *core, const struct sandbox *s, bool all,
         if (r > 0)
             return 0;
     }
-    return process_conn_lost(err, r, s->id);
+    return init_conn_lost(err, r, s->id);
 }
 
 struct list {
