@@ -148,13 +148,26 @@ void jout_member(struct jout *j, const char *name, const char *value)
     put_string(j, value, strlen(value));
 }
 
-void jout_b64(struct jout *j, const char *key, const void *bytes, size_t n)
+static void put_b64(struct jout *j, const void *bytes, size_t n)
 {
-    begin_value(j, key);
     put(j, "\"", 1);
     if (j->r >= 0)
         j->r = base64_encode(bytes, n, j->b);
     put(j, "\"", 1);
+}
+
+void jout_b64(struct jout *j, const char *key, const void *bytes, size_t n)
+{
+    begin_value(j, key);
+    put_b64(j, bytes, n);
+}
+
+void jout_member_b64(struct jout *j, const char *name, const void *bytes, size_t n)
+{
+    begin_value(j, NULL);
+    put_string(j, name, strlen(name));
+    put(j, ":", 1);
+    put_b64(j, bytes, n);
 }
 
 static void put_number(struct jout *j, const char *key, const char *text, int n)

@@ -36,6 +36,7 @@ void jout_time(struct jout *j, const char *key, int64_t wall_ms); /* RFC 3339; 0
 void jout_raw(struct jout *j, const char *key, const char *json); /* JSON text as it is */
 /* A member whose name came from outside. */
 void jout_member(struct jout *j, const char *name, const char *value);
+void jout_member_b64(struct jout *j, const char *name, const void *p, size_t n);
 int jout_done(struct jout *j);
 
 /* Strict: no overlong forms, no surrogates, nothing above U+10FFFF. */

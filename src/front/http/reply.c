@@ -9,7 +9,8 @@
 #include "front/http/request.h"
 
 #define RETRY_S 10
-#define STREAM_BLOCK 16384 /* what an HTTP/1.0 client is sent at once; others get chunks */
+#define STREAM_BLOCK 16384       /* what an HTTP/1.0 client is sent at once; others get chunks */
+#define BYTES_BLOCK (256 * 1024) /* of a body of known length: a frame of the sandbox's init */
 #define STREAM_PENDING_MAX (1024u * 1024) /* a frame of output, every byte of it escaped */
 
 /* The API's error codes; docs/api.md has the same table. */
@@ -25,6 +26,15 @@ static const struct {
     { "invalid_path", 400 },
     { "invalid_request", 400 },
     { "invalid_image", 400 },
+    { "invalid_archive", 400 },
+    { "invalid_pattern", 400 },
+    { "not_a_directory", 400 },
+    { "is_a_directory", 400 },
+    { "not_a_file", 400 },
+    { "name_too_long", 400 },
+    { "too_many_links", 400 },
+    { "not_supported", 400 },
+    { "too_many_entries", 400 },
     { "program_not_found", 400 },
     { "program_not_executable", 400 },
     { "workdir_not_found", 400 },
@@ -33,7 +43,12 @@ static const struct {
     { "unauthorized", 401 },
     { "forbidden", 403 },
     { "quota_exceeded", 403 },
+    { "permission_denied", 403 },
+    { "read_only", 403 },
     { "not_found", 404 },
+    { "file_not_found", 404 },
+    { "xattr_not_found", 404 },
+    { "watch_not_found", 404 },
     { "sandbox_not_found", 404 },
     { "sandbox_gone", 404 },
     { "process_not_found", 404 },
@@ -52,7 +67,13 @@ static const struct {
     { "out_of_memory", 409 },
     { "image_in_use", 409 },
     { "team_not_empty", 409 },
+    { "file_exists", 409 },
+    { "file_busy", 409 },
+    { "directory_not_empty", 409 },
+    { "too_many_watches", 409 },
+    { "precondition_failed", 412 },
     { "body_too_large", 413 },
+    { "range_not_satisfiable", 416 },
     { "too_many_requests", 429 },
     { "keeper_unavailable", 503 },
     { "capacity", 503 },
@@ -172,9 +193,14 @@ int reply_json(struct request *req, unsigned status, struct jout *j)
     return r < 0 ? r : reply_text(req, status, "application/json", j->b);
 }
 
+int reply_status(struct request *req, unsigned status)
+{
+    return queue(req, status, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT));
+}
+
 int reply_empty(struct request *req)
 {
-    return queue(req, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT));
+    return reply_status(req, 204);
 }
 
 int reply_error(struct request *req, const struct err *err, reply_more_fn more, const void *arg)
@@ -254,6 +280,50 @@ int reply_stream(struct request *req, const char *type, const struct reply_sourc
     (void)MHD_add_response_header(res, "Content-Type", type);
     (void)MHD_add_response_header(res, "Cache-Control", "no-store");
     int r = queue(req, 200, res);
+    req->streaming = r >= 0;
+    return r;
+}
+
+struct bytes {
+    const struct reply_reader *reader;
+    void *arg;
+};
+
+static ssize_t bytes_read(void *cls, uint64_t pos, char *out, size_t max)
+{
+    struct bytes *b = cls;
+    ssize_t n = b->reader->read(b->arg, out, max);
+    if (n < 0)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    return n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : n;
+}
+
+static void bytes_free(void *cls)
+{
+    struct bytes *b = cls;
+    b->reader->free(b->arg);
+    free(b);
+}
+
+int reply_bytes(struct request *req, unsigned status, const char *type, uint64_t length,
+                const struct reply_reader *reader, void *arg)
+{
+    struct bytes *b = calloc(1, sizeof(*b));
+    if (!b) {
+        reader->free(arg);
+        return -ENOMEM;
+    }
+    *b = (struct bytes){ reader, arg };
+    size_t block = length < BYTES_BLOCK ? length + 1 : BYTES_BLOCK;
+    bool known = length != REPLY_UNKNOWN;
+    struct MHD_Response *res = MHD_create_response_from_callback(
+        known ? length : MHD_SIZE_UNKNOWN, known ? block : STREAM_BLOCK, bytes_read, b, bytes_free);
+    if (!res) {
+        bytes_free(b);
+        return -ENOMEM;
+    }
+    (void)MHD_add_response_header(res, "Content-Type", type);
+    int r = queue(req, status, res);
     req->streaming = r >= 0;
     return r;
 }

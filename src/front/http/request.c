@@ -19,12 +19,16 @@ bool request_accepts(const struct request *req, const char *type)
     return accept && strcasestr(accept, type);
 }
 
-static bool listed(const char *const *names, const char *name)
+static bool listed(const char *const *names, const char *name, bool *ret_again)
 {
+    *ret_again = false;
     for (; *names; names++) {
         size_t n = strlen(*names);
         if (strcmp(*names, name) == 0)
             return true;
+        if (n > 1 && (*names)[n - 1] == '+' && strlen(name) == n - 1 &&
+            memcmp(*names, name, n - 1) == 0)
+            return *ret_again = true;
         if (n > 2 && strcmp(*names + n - 2, ".*") == 0 && strncmp(*names, name, n - 1) == 0)
             return true;
     }
@@ -35,10 +39,11 @@ int request_params_known(const struct request *req, const char *const *names, st
 {
     for (size_t i = 0; i < req->uri.nparams; i++) {
         const char *name = req->uri.params[i].name;
-        if (!listed(names, name))
+        bool again;
+        if (!listed(names, name, &again))
             return err_name(err, EINVAL, "invalid_query", "there is no parameter '%.64s' here",
                             name);
-        for (size_t k = 0; k < i; k++)
+        for (size_t k = 0; k < i && !again; k++)
             if (strcmp(req->uri.params[k].name, name) == 0)
                 return err_name(err, EINVAL, "invalid_query", "'%.64s' is given twice", name);
     }

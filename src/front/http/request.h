@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -65,7 +66,8 @@ bool request_accepts(const struct request *req, const char *type);
 
 /* ---- query parameters: strict, each failure is invalid_query ---- */
 
-/* Refuse what is not in the NULL-terminated list; an entry "x.*" lets every "x.…" pass. */
+/* Refuse what is not in the NULL-terminated list; an entry "x.*" lets every "x.…" pass,
+ * "x+" lets x come more than once. */
 int request_params_known(const struct request *req, const char *const *names, struct err *err);
 /* 1 and the number, 0 when it is not there. */
 int request_param_u64(const struct request *req, const char *name, uint64_t min, uint64_t max,
@@ -104,6 +106,18 @@ struct reply_source {
 };
 int reply_stream(struct request *req, const char *type, const struct reply_source *source,
                  void *arg);
+
+/* A body of `length` bytes (REPLY_UNKNOWN: sent in chunks until its end) that `read` puts straight
+ * into the server's buffer: how many, 0 at the end, below zero to cut the connection; it may
+ * block. `free` as above. */
+#define REPLY_UNKNOWN UINT64_MAX
+struct reply_reader {
+    ssize_t (*read)(void *arg, char *out, size_t max);
+    void (*free)(void *arg);
+};
+int reply_bytes(struct request *req, unsigned status, const char *type, uint64_t length,
+                const struct reply_reader *reader, void *arg);
+int reply_status(struct request *req, unsigned status); /* no body */
 
 /* The status that a failure's name has; 500 for one that has none. */
 unsigned reply_status_of(const struct err *err);

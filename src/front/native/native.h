@@ -38,6 +38,26 @@ int native_image_put(struct request *req, struct err *err);
 int native_image_delete(struct request *req, struct err *err);
 extern const struct route_sink native_image_sink;
 
+int native_file_get(struct request *req, struct err *err);
+int native_file_put(struct request *req, struct err *err);
+int native_file_delete(struct request *req, struct err *err);
+int native_file_stat(struct request *req, struct err *err);
+int native_file_list(struct request *req, struct err *err);
+int native_file_mkdir(struct request *req, struct err *err);
+int native_file_move(struct request *req, struct err *err);
+int native_file_copy(struct request *req, struct err *err);
+int native_file_chmod(struct request *req, struct err *err);
+int native_file_chown(struct request *req, struct err *err);
+int native_file_symlink(struct request *req, struct err *err);
+int native_file_readlink(struct request *req, struct err *err);
+int native_file_truncate(struct request *req, struct err *err);
+int native_file_xattrs(struct request *req, struct err *err);
+int native_file_xattr_set(struct request *req, struct err *err);
+int native_file_xattr_remove(struct request *req, struct err *err);
+int native_file_usage(struct request *req, struct err *err);
+int native_file_find(struct request *req, struct err *err);
+extern const struct route_sink native_file_sink;
+
 int native_event_list(struct request *req, struct err *err);
 int native_key_create(struct request *req, struct err *err);
 int native_key_list(struct request *req, struct err *err);
