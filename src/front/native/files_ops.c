@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "front/http/fields.h"
 #include "front/native/files.h"
 
@@ -71,40 +72,18 @@ static void body_done(struct body *b)
         free(texts[i]);
 }
 
-static int b64_value(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 static int as_b64(const json_t *v, const struct field *f, void *at, struct err *err)
 {
+    _cleanup_(buf_done) struct buf b = BUF_INIT(XATTR_VALUE_MAX + 1);
     struct file_xattr *x = at;
-    const char *text = json_string_value(v);
-    size_t n = text ? json_string_length(v) : 1, len = 0;
-    uint32_t bits = 0;
 
-    while (text && n > 0 && text[n - 1] == '=')
-        n--;
-    if (!text || n % 4 == 1 || n > XATTR_VALUE_MAX * 2)
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be base64 text", f->name);
-    char *out = malloc(n + 1);
-    if (!out)
-        return err_set(err, ENOMEM, "cannot allocate '%s'", f->name);
-    for (size_t i = 0; i < n; i++) {
-        int d = b64_value(text[i]);
-        if (d < 0) {
-            free(out);
-            return err_name(err, EINVAL, "invalid_field", "'%s' must be base64 text", f->name);
-        }
-        bits = bits << 6 | (uint32_t)d;
-        if (i % 4)
-            out[len++] = (char)(bits >> (6 - i % 4 * 2) & 0xff);
-    }
+    if (!json_is_string(v) || base64_decode(json_string_value(v), json_string_length(v), &b) < 0 ||
+        buf_append(&b, "", 0) < 0)
+        return err_name(err, EINVAL, "invalid_field", "'%s' must be base64 of %d bytes at most",
+                        f->name, XATTR_VALUE_MAX);
     free(x->value);
-    x->value = out;
-    x->len = len;
+    x->len = b.len;
+    x->value = buf_steal(&b);
     return 0;
 }
 
