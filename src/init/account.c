@@ -176,6 +176,49 @@ void account_done(struct account *a)
     *a = (struct account){ 0 };
 }
 
+bool account_name_of(struct account_text text, uint32_t id, char *out, size_t size)
+{
+    struct span f[FIELDS_MAX];
+    size_t count;
+    while ((count = next_line(&text, f)) > 0) {
+        uint32_t found;
+        if (count < 3 || !parse_id(f[2].p, f[2].n, &found) || found != id)
+            continue;
+        if (f[0].n == 0 || f[0].n >= size || memchr(f[0].p, 0, f[0].n))
+            return false;
+        memcpy(out, f[0].p, f[0].n);
+        out[f[0].n] = '\0';
+        return true;
+    }
+    return false;
+}
+
+int account_owner(const char *spec, struct account_text passwd, struct account_text group,
+                  uid_t *ret_uid, gid_t *ret_gid)
+{
+    const char *colon = strchr(spec, ':');
+    size_t user_n = colon ? (size_t)(colon - spec) : strlen(spec);
+    uid_t uid = (uid_t)-1;
+    gid_t gid = (gid_t)-1;
+    struct passwd_line l;
+    if (user_n > 0) {
+        bool listed = find_user(passwd, spec, user_n, false, 0, &l);
+        if (!listed && parse_id(spec, user_n, &uid))
+            listed = find_user(passwd, NULL, 0, true, uid, &l);
+        else if (!listed)
+            return -ENOENT;
+        if (listed)
+            uid = l.uid;
+        if (listed && colon && colon[1] == '\0')
+            gid = l.gid;
+    }
+    if (colon && colon[1] != '\0' && !find_group(group, colon + 1, strlen(colon + 1), &gid))
+        return -ESRCH;
+    *ret_uid = uid;
+    *ret_gid = gid;
+    return 0;
+}
+
 /* ---- the files ---- */
 
 /* What tells whether a file is still the one that was read. */
@@ -213,9 +256,9 @@ static bool same_stamp(struct stamp a, struct stamp b)
 }
 
 /* A missing or unreadable file is an empty one: root works without. */
-static char *read_text(const char *path, struct account_text *ret)
+char *account_read(const char *path, struct account_text *ret_text)
 {
-    *ret = (struct account_text){ "", 0 };
+    *ret_text = (struct account_text){ "", 0 };
     /* Someone inside may have put a pipe or a terminal there: never wait, never take it. */
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
@@ -231,7 +274,7 @@ static char *read_text(const char *path, struct account_text *ret)
         len += (size_t)r;
     }
     if (p)
-        *ret = (struct account_text){ p, len };
+        *ret_text = (struct account_text){ p, len };
     return p;
 }
 
@@ -247,8 +290,8 @@ int account_lookup(const char *spec, const struct account **ret_a)
     _cleanup_free_ char *key = strdup(spec);
     if (!key)
         return -ENOMEM;
-    char *passwd_memory = read_text("/etc/passwd", &passwd_text);
-    char *group_memory = read_text("/etc/group", &group_text);
+    char *passwd_memory = account_read("/etc/passwd", &passwd_text);
+    char *group_memory = account_read("/etc/group", &group_text);
     struct account a;
     int r = account_resolve(spec, passwd_text, group_text, &a);
     free(passwd_memory);

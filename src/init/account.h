@@ -4,7 +4,9 @@
  * sandbox, so they are hostile: bounded, and never waited for. The last answer is kept for as
  * long as both files stay as they were. account_resolve is pure. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
@@ -35,3 +37,13 @@ void account_done(struct account *a);
 
 /* The same from the files. *ret_a is borrowed until the next call. */
 int account_lookup(const char *spec, const struct account **ret_a);
+
+/* The name that stands with this number in a passwd or group file; false where there is none or it
+ * does not fit. Pure. */
+bool account_name_of(struct account_text text, uint32_t id, char *out, size_t size);
+/* Who "user", "user:group", "user:" (his login group), ":group" or numbers mean; what is not named is
+ * -1. -ENOENT: no such user, -ESRCH: no such group. Pure. */
+int account_owner(const char *spec, struct account_text passwd, struct account_text group,
+                  uid_t *ret_uid, gid_t *ret_gid);
+/* Read /etc/passwd or /etc/group: memory to free, NULL (and an empty text) if there is none. */
+char *account_read(const char *path, struct account_text *ret_text);

@@ -52,13 +52,21 @@ static _Noreturn void child_fail(int report_fd, enum launch_step step, int code)
     _exit(127);
 }
 
-static int child_limits(const struct launch *l)
+/* The groups of cgroup v1 take a process in whatever their limit says, so a fork storm inside does
+ * not keep us from starting one. */
+static int child_join_v1(void)
 {
-    /* The groups of cgroup v1 take a process in whatever their limit says, so a fork storm
-     * inside does not keep us from starting one. */
     for (size_t i = 0; i < setup.procs_n; i++)
         if (write(setup.procs_fds[i], "0", 1) < 0)
             return -errno;
+    return 0;
+}
+
+static int child_limits(const struct launch *l)
+{
+    int r = child_join_v1();
+    if (r < 0)
+        return r;
     struct rlimit lim = setup.nofile;
     if (l->nofile) {
         rlim_t n = l->nofile < lim.rlim_max ? l->nofile : lim.rlim_max;
@@ -82,9 +90,8 @@ static int child_stdio(const struct launch *l)
     return 0;
 }
 
-static int child_ids(const struct launch *l)
+int launch_become(const struct account *a)
 {
-    const struct account *a = l->who;
     if ((a->ngroups || setup.groups_differ) && setgroups(a->ngroups, a->groups) < 0)
         return -errno;
     if (a->uid == 0 && a->gid == 0)
@@ -158,7 +165,7 @@ static _Noreturn void child_main(const struct launch *l, bool inside, int report
     r = child_limits(l);
     if (r < 0)
         child_fail(report_fd, LAUNCH_LIMITS, -r);
-    r = child_ids(l);
+    r = launch_become(l->who);
     if (r < 0)
         child_fail(report_fd, LAUNCH_IDS, -r);
     r = child_workdir(l);
@@ -188,19 +195,44 @@ static pid_t clone_into(const struct family *f)
     return (pid_t)syscall(SYS_clone3, &args, sizeof(args), 0, 0, setup.cookie[0], setup.cookie[1]);
 }
 
-pid_t launch(const struct launch *l, int *ret_report)
+static pid_t fork_into(const struct family *f, bool *ret_inside)
 {
-    int report[2];
-    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
-        return -errno;
-    bool inside = l->family->dir >= 0;
-    pid_t pid = inside ? clone_into(l->family) : -1;
+    bool inside = f->dir >= 0;
+    pid_t pid = inside ? clone_into(f) : -1;
     /* Refused because the group is full (a fork storm), or by an older kernel or filter: joining
      * from within asks for no room. */
     if (pid < 0) {
         inside = false;
         pid = _Fork();
     }
+    *ret_inside = inside;
+    return pid;
+}
+
+pid_t launch_fork(const struct family *f, int *ret_r)
+{
+    bool inside;
+    pid_t pid = fork_into(f, &inside);
+    if (pid < 0)
+        return -errno;
+    if (pid > 0)
+        return pid;
+    (void)setsid();
+    int r = inside || f->dir < 0 ? 0 : family_join(f);
+    if (r == 0)
+        r = child_join_v1();
+    explicit_bzero(setup.cookie, sizeof(setup.cookie));
+    *ret_r = r;
+    return 0;
+}
+
+pid_t launch(const struct launch *l, int *ret_report)
+{
+    int report[2];
+    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    bool inside;
+    pid_t pid = fork_into(l->family, &inside);
     if (pid == 0)
         child_main(l, inside, report[1]);
     int r = -errno;

@@ -50,6 +50,12 @@ void launch_setup(const int *procs_fds, size_t n, const uint64_t cookie[2]);
 /* The child's pid; *ret_report is the pipe's reading end, non-blocking, the caller's. */
 pid_t launch(const struct launch *l, int *ret_report);
 
+/* A copy of ourselves that goes on in `family` without exec: 0 in the copy, whose *ret_r says
+ * whether it got there; the number clone3 needs is wiped from its memory. Async-signal-safe. */
+pid_t launch_fork(const struct family *f, int *ret_r);
+/* Take on the ids for good and look whether they were given. Async-signal-safe. */
+int launch_become(const struct account *a);
+
 /* What to tell the caller of a report; always negative. */
 int launch_explain(struct launch_report report, const char *program, const char *cwd,
                    struct err *err);

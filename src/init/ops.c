@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "init/call.h"
+#include "init/file/worker.h"
 #include "init/frame.h"
 #include "init/peer.h"
 #include "init/proc.h"
@@ -201,6 +202,21 @@ static int request_frame(struct peer *c, const struct wire_header *h, char *payl
     return r;
 }
 
+/* The connection is a worker's from here on. What came behind the request goes with it. */
+static int file_frame(struct peer *c, const struct wire_header *h, char *payload)
+{
+    struct err err = ERR_INIT;
+    size_t used = c->in_at + WIRE_HEADER_SIZE + h->len;
+    int r = sweep_is_on() ? err_name(&err, EBUSY, "sandbox_busy", "the sandbox is being emptied")
+                          : worker_start(c->watch.fd, payload, h->len, c->in.data + used,
+                                         c->in.len - used, &err);
+    if (r == 0)
+        return -EPIPE; /* ours is to be closed */
+    r = frame_error(&c->out, &err);
+    peer_finish(c);
+    return r;
+}
+
 /* ---- frames on an attached connection: carried out, never answered ---- */
 
 static int attached_frame(struct peer *c, const struct wire_header *h, char *payload)
@@ -226,7 +242,9 @@ static int attached_frame(struct peer *c, const struct wire_header *h, char *pay
 
 int ops_frame(struct peer *c, const struct wire_header *h, char *payload)
 {
-    return c->state == PEER_ATTACHED ? attached_frame(c, h, payload) : request_frame(c, h, payload);
+    if (c->state == PEER_ATTACHED)
+        return attached_frame(c, h, payload);
+    return h->type == WIRE_FILE ? file_frame(c, h, payload) : request_frame(c, h, payload);
 }
 
 /* ---- what there is to say ---- */
@@ -324,7 +342,7 @@ static int gather_list(struct peer *c)
     }
     while (c->out.len < GATHER_BYTES && c->listing.at < c->listing.n) {
         int pid = c->listing.pids[c->listing.at++];
-        r = proc_has_pid(pid) ? 0 : frame_stranger(&c->out, pid);
+        r = proc_has_pid(pid) || worker_is(pid) ? 0 : frame_stranger(&c->out, pid);
         if (r < 0)
             return r;
     }

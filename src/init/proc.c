@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "init/birth.h"
+#include "init/file/worker.h"
 #include "init/ps.h"
 #include "wire/wire.h"
 
@@ -325,7 +326,7 @@ bool procs_reap(void)
             found = p;
         if (found)
             on_death(found, status, &ru);
-        else
+        else if (!worker_reaped(pid))
             orphans = true;
     }
     /* The last of a family to die is an orphan, so it is then that a group may have emptied. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "init/file/worker.h"
 #include "init/poller.h"
 #include "init/proc.h"
 
@@ -26,10 +27,12 @@ bool sweep_is_on(void)
 
 static void signal_all(int signo)
 {
-    if (getpid() == 1)
+    if (getpid() == 1) {
         (void)kill(-1, signo);
-    else
+    } else {
         procs_signal_all(signo);
+        workers_signal_all(signo);
+    }
 }
 
 /* All of the namespace descends from us, so no child means nobody. */

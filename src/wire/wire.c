@@ -33,6 +33,8 @@ int wire_header_get(const unsigned char in[WIRE_HEADER_SIZE], struct wire_header
         return -EPROTO;
     if ((h.type == WIRE_OUTPUT || h.type == WIRE_INPUT) && h.len > WIRE_DATA_MAX)
         return -EPROTO;
+    if (h.type == WIRE_DATA && h.len > WIRE_BULK_MAX)
+        return -EPROTO;
     *ret_h = h;
     return 0;
 }

@@ -151,7 +151,10 @@ enum wire_tag {
 };
 
 /* Every op ends with OK or ERROR; an ERROR may name a PATH. A path is absolute, or relative to the
- * user's home; symbolic links in it lead where they lead inside the sandbox. */
+ * user's home; symbolic links in it lead where they lead inside the sandbox. The OK of what makes
+ * something has COUNT: 1 it is new, 0 it was there. The client never half-closes: an end of its
+ * stream ends the operation. An operation that fails early is told of by an ERROR that can be read
+ * although sending fails. */
 enum wire_file_op {
     WIRE_FILE_READ = 1,  /* path, [offset, length]: ENTRY with LENGTH, then so many DATA bytes */
     WIRE_FILE_WRITE,     /* path, [mode, etag], flags; then DATA*, END: answers ENTRY */

@@ -1,0 +1,9 @@
+/* fault - what an errno of a file operation is called, and how it is said of a path. Pure. */
+#pragma once
+
+struct fault {
+    const char *name; /* stable: the API's error code */
+    const char *says; /* what follows a quoted path */
+};
+
+const struct fault *fault_of(int code); /* never NULL */

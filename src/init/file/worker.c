@@ -1,0 +1,88 @@
+#include "init/file/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "init/family.h"
+#include "init/file/job.h"
+#include "init/launch.h"
+
+#define CONNECTION_FD 3
+
+static struct {
+    pid_t pids[WORKERS_MAX];
+    size_t n;
+    struct family family;
+} workers = { .family = FAMILY_INIT };
+
+bool worker_is(pid_t pid)
+{
+    for (size_t i = 0; i < workers.n; i++)
+        if (workers.pids[i] == pid)
+            return true;
+    return false;
+}
+
+bool worker_reaped(pid_t pid)
+{
+    for (size_t i = 0; i < workers.n; i++)
+        if (workers.pids[i] == pid) {
+            workers.pids[i] = workers.pids[--workers.n];
+            return true;
+        }
+    return false;
+}
+
+void workers_signal_all(int signo)
+{
+    for (size_t i = 0; i < workers.n; i++)
+        (void)kill(workers.pids[i], signo);
+}
+
+/* ---- in the worker ---- */
+
+static int shed(int fd)
+{
+    (void)prctl(PR_SET_NAME, "warren-file");
+    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+        return -errno;
+    if (fd != CONNECTION_FD && dup3(fd, CONNECTION_FD, O_CLOEXEC) < 0)
+        return -errno;
+    if (syscall(SYS_close_range, CONNECTION_FD + 1, ~0u, 0) < 0)
+        return -errno;
+    sigset_t none; /* a sweep must be heard */
+    (void)sigemptyset(&none);
+    return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
+}
+
+/* ---- in init ---- */
+
+int worker_start(int fd, char *payload, size_t n, const char *rest, size_t rest_n, struct err *err)
+{
+    if (workers.n == WORKERS_MAX)
+        return err_name(err, EAGAIN, "too_many_processes",
+                        "%d file operations run in this sandbox already", WORKERS_MAX);
+    int r = workers.family.dir < 0 ? family_new(&workers.family) : 0;
+    if (r < 0)
+        return err_name(err, -r, "internal", "cannot make a group: %s", strerror(-r));
+    int entered = 0;
+    pid_t pid = launch_fork(&workers.family, &entered);
+    if (pid == 0) {
+        if (entered < 0 || shed(fd) < 0)
+            _exit(1);
+        job_run(CONNECTION_FD, payload, n, rest, rest_n);
+        _exit(0);
+    }
+    if (pid == -ENOMEM)
+        return err_name(err, ENOMEM, "out_of_memory", "no memory for a file operation");
+    if (pid < 0)
+        return err_name(err, (int)-pid, "too_many_processes",
+                        "no process left for a file operation");
+    workers.pids[workers.n++] = pid;
+    return 0;
+}
