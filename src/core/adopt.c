@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/count.h"
 #include "core/keeper.h"
 #include "core/life.h"
 #include "core/row.h"
@@ -102,7 +103,9 @@ int adopt(struct core *core, struct err *err)
     int r = store_sandbox_live(core->store, load_row, core, err);
     if (r < 0)
         return r == -ENOMEM ? err_set(err, ENOMEM, "cannot allocate the sandboxes") : r;
-    r = keeper_ask_list(core, KEEPER_LIST, &rows, &n, err);
+    r = usage_load(core, err);
+    if (r >= 0)
+        r = keeper_ask_list(core, KEEPER_LIST, &rows, &n, err);
     if (r < 0)
         return r;
     keeper_rows_sort(rows, n);

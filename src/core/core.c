@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/adopt.h"
+#include "core/count.h"
 #include "core/pool.h"
 #include "core/table.h"
 #include "core/timers.h"
@@ -36,11 +37,14 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->pool.lock, NULL);
     (void)pthread_mutex_init(&core->timers.lock, NULL);
     (void)pthread_mutex_init(&core->workers.lock, NULL);
+    (void)pthread_mutex_init(&core->usage.lock, NULL);
+    (void)pthread_mutex_init(&core->usage.flush, NULL);
     wait_init(&core->feed.more);
     wait_init(&core->pool.wake);
     wait_init(&core->pool.changed);
     wait_init(&core->timers.wake);
     wait_init(&core->workers.more);
+    wait_init(&core->usage.wake);
     int r = table_init(&core->table);
     if (r < 0)
         return err_set(err, -r, "cannot allocate the table of sandboxes");
@@ -85,6 +89,8 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
     if (r >= 0)
         r = warm_pool_start(core, config->pool_size, err);
     if (r >= 0)
+        r = usage_start(core, config, err);
+    if (r >= 0)
         r = watch_start(core, err);
     if (r < 0)
         return r;
@@ -102,6 +108,7 @@ void core_free(struct core *core)
     timers_stop(core);
     jobs_stop(core);
     warm_pool_stop(core);
+    usage_stop(core);
     table_done(&core->table);
     images_done(&core->images);
     keyring_done(&core->keyring);

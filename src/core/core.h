@@ -14,10 +14,12 @@ struct core;
 #define OWNER_DEFAULT "default" /* the team that is always there */
 
 struct core_config {
-    const char *data_dir;  /* <data>/state/warren.db is ours; the rest is the keeper's */
-    const char *run_dir;   /* <run>/keeper.sock, <run>/cells/<id>/init.sock */
-    const char *first_key; /* NULL, or a key that must work (WARREN_API_KEY) */
-    unsigned pool_size;    /* blank cells kept ready for the image asked for last; 0: none */
+    const char *data_dir;      /* <data>/state/warren.db is ours; the rest is the keeper's */
+    const char *run_dir;       /* <run>/keeper.sock, <run>/cells/<id>/init.sock */
+    const char *first_key;     /* NULL, or a key that must work (WARREN_API_KEY) */
+    unsigned pool_size;        /* blank cells kept ready for the image asked for last; 0: none */
+    int64_t usage_interval_ms; /* how often each sandbox's use is read; 0: only at its end */
+    unsigned usage_keep_days;  /* 0: for ever */
 };
 
 /* Opens the state, adopts what runs, finishes what was half done, starts the timers. The strings

@@ -35,7 +35,7 @@ struct fake_cell {
     char image[KEEPER_IMAGE_SIZE];
     bool running;
     struct keeper_limits limits;
-    uint64_t cpu_us;
+    uint64_t cpu_us, memory_bytes, disk_bytes;
 };
 
 struct fake_keeper {
@@ -120,6 +120,15 @@ static void fake_image(struct fake_keeper *k, const struct keeper_request *req, 
     memcpy(k->images[k->n_images++], req->image, KEEPER_IMAGE_SIZE);
 }
 
+static void fake_usage(const struct fake_cell *c, struct keeper_reply *reply)
+{
+    reply->usage.disk_bytes = c->disk_bytes;
+    if (!c->running)
+        return;
+    reply->usage.cpu_us = c->cpu_us;
+    reply->usage.memory_bytes = c->memory_bytes;
+}
+
 /* The lock is held. */
 static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *req, int in)
 {
@@ -134,11 +143,13 @@ static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *
     } else if (req->op == KEEPER_LIMITS && c) {
         c->limits = req->limits;
     } else if (req->op == KEEPER_STOP && c) {
+        fake_usage(c, &reply);
         c->running = false;
     } else if (req->op == KEEPER_DELETE && c) {
+        fake_usage(c, &reply);
         *c = k->cells[--k->n];
     } else if (req->op == KEEPER_STAT && c) {
-        reply.usage.cpu_us = c->cpu_us;
+        fake_usage(c, &reply);
     } else if (req->op == KEEPER_LIST || req->op == KEEPER_IMAGE_LIST) {
         fake_list(k, fd, req->op);
     } else if (req->op == KEEPER_IMAGE_PUT || req->op == KEEPER_IMAGE_RM) {
@@ -241,6 +252,20 @@ FAKE_UNUSED static int fake_has(struct fake_keeper *k, const char *id, struct fa
         *ret_c = *c;
     (void)pthread_mutex_unlock(&k->lock);
     return r;
+}
+
+/* As if its inside had worked. */
+FAKE_UNUSED static void fake_use(struct fake_keeper *k, const char *id, uint64_t cpu_us,
+                                 uint64_t memory_bytes, uint64_t disk_bytes)
+{
+    (void)pthread_mutex_lock(&k->lock);
+    struct fake_cell *c = fake_find(k, id);
+    if (c) {
+        c->cpu_us = cpu_us;
+        c->memory_bytes = memory_bytes;
+        c->disk_bytes = disk_bytes;
+    }
+    (void)pthread_mutex_unlock(&k->lock);
 }
 
 FAKE_UNUSED static size_t fake_count(struct fake_keeper *k)

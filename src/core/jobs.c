@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/count.h"
 #include "core/event.h"
 #include "core/inside.h"
 #include "core/keeper.h"
@@ -157,6 +158,7 @@ static void do_prune(struct core *core)
     int r = store_event_prune(core->store, EVENT_KEEP, &err);
     if (r >= 0)
         r = store_sandbox_prune(core->store, clock_now_ms() - RECORD_KEEP_MS, RECORD_KEEP, &err);
+    usage_prune(core);
     if (r < 0)
         log_warn("old records stay err=\"%s\"", err.msg);
 }

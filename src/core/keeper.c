@@ -209,6 +209,17 @@ int keeper_ask_cell(struct core *core, enum keeper_op op, const char *id, struct
     return keeper_ask(core, &req, NULL, err);
 }
 
+int keeper_ask_end(struct core *core, enum keeper_op op, const char *id,
+                   struct keeper_usage *ret_usage, struct err *err)
+{
+    struct keeper_request req = request(op, id, NULL, NULL);
+    struct keeper_reply reply;
+    int r = keeper_ask(core, &req, &reply, err);
+    if (r >= 0)
+        *ret_usage = reply.usage;
+    return r;
+}
+
 int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_usage,
                     struct err *err)
 {

@@ -20,6 +20,9 @@ int keeper_ask_make(struct core *core, const char *id, const char *tree,
 int keeper_ask_limits(struct core *core, const char *id, const struct keeper_limits *limits,
                       struct err *err);
 int keeper_ask_cell(struct core *core, enum keeper_op op, const char *id, struct err *err);
+/* STOP or DELETE: with the last of its counters, where it ran and the answer was not lost. */
+int keeper_ask_end(struct core *core, enum keeper_op op, const char *id,
+                   struct keeper_usage *ret_usage, struct err *err);
 int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_usage,
                     struct err *err);
 int keeper_ask_image_rm(struct core *core, const char *tree, struct err *err);

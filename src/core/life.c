@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/count.h"
 #include "core/event.h"
 #include "core/inside.h"
 #include "core/keeper.h"
@@ -21,6 +22,14 @@ static void mark(struct core *core, const struct sandbox *s)
     if (row_mark(core, s, &err) < 0)
         log_warn("state not recorded sandbox=%s state=%s err=\"%s\"", s->id,
                  sandbox_state_name(s->state), err.msg);
+}
+
+/* What it used is written before the end that it belongs to. */
+static void count(struct core *core, const struct sandbox *s)
+{
+    struct err err = ERR_INIT;
+    if (usage_flush(core, &err) < 0)
+        log_warn("usage is recorded later sandbox=%s err=\"%s\"", s->id, err.msg);
 }
 
 static void tell(struct core *core, const struct sandbox *s, const char *type)
@@ -57,6 +66,7 @@ int life_start(struct core *core, struct box *b, struct err *err)
     }
     (void)pthread_mutex_lock(&core->table.lock);
     life_running(b, clock_now_ms());
+    usage_begun(core, b, b->s.started_ms, 0);
     struct sandbox s = b->s;
     (void)pthread_mutex_unlock(&core->table.lock);
     mark(core, &s);
@@ -77,12 +87,14 @@ int life_stop(struct core *core, struct box *b, enum sandbox_cause cause, struct
 
     if (cause != CAUSE_CRASHED)
         inside_shutdown(core, s.id);
-    int r = keeper_ask_cell(core, KEEPER_STOP, s.id, err);
+    struct keeper_usage last = { 0 };
+    int r = keeper_ask_end(core, KEEPER_STOP, s.id, &last, err);
     if (r == -ENOENT)
         r = 0; /* nothing of it runs */
 
     (void)pthread_mutex_lock(&core->table.lock);
     if (r >= 0) {
+        usage_ended(core, b, &last, false);
         b->s.state = SANDBOX_STOPPED;
         b->s.stopped_ms = clock_now_ms();
         /* A stop that nobody asked for leaves an end of life that deletes where it is: a crash
@@ -95,6 +107,7 @@ int life_stop(struct core *core, struct box *b, enum sandbox_cause cause, struct
     }
     s = b->s;
     (void)pthread_mutex_unlock(&core->table.lock);
+    count(core, &s);
     mark(core, &s);
     if (r < 0)
         return r;
@@ -113,7 +126,8 @@ int life_delete(struct core *core, struct box *b, enum sandbox_cause cause, stru
     (void)pthread_mutex_unlock(&core->table.lock);
     mark(core, &s);
 
-    int r = keeper_ask_cell(core, KEEPER_DELETE, s.id, err);
+    struct keeper_usage last = { 0 };
+    int r = keeper_ask_end(core, KEEPER_DELETE, s.id, &last, err);
     if (r < 0 && r != -ENOENT) {
         (void)pthread_mutex_lock(&core->table.lock);
         b->retry_ms = clock_now_ms() + LIFE_RETRY_MS;
@@ -123,11 +137,13 @@ int life_delete(struct core *core, struct box *b, enum sandbox_cause cause, stru
     }
 
     (void)pthread_mutex_lock(&core->table.lock);
+    usage_ended(core, b, &last, true);
     b->s.state = SANDBOX_GONE;
     b->s.ended_ms = clock_now_ms();
     b->s.expires_ms = 0;
     s = b->s;
     (void)pthread_mutex_unlock(&core->table.lock);
+    count(core, &s);
     struct err why = ERR_INIT;
     if (row_save(core, &s, b->tree, &why) < 0)
         log_warn("end not recorded sandbox=%s err=\"%s\"", s.id, why.msg);

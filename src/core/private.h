@@ -12,6 +12,7 @@
 
 #include "core/core.h"
 #include "core/image.h"
+#include "core/meter.h"
 #include "core/sandbox.h"
 #include "state/store.h"
 #include "wire/keeper.h"
@@ -100,6 +101,20 @@ struct workers {
     bool stop;
 };
 
+struct usage_entry;
+struct usage {
+    pthread_mutex_t flush; /* held while entries are written; alone or before the table's lock */
+    struct usage_entry *pending; /* guarded by the table's lock, as the meters are */
+    size_t n, cap;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool started, stop;
+    int64_t interval_ms, gap_ms;
+    unsigned keep_days;
+    _Atomic int64_t pruned_ms;
+};
+
 struct watch {
     pthread_t thread;
     bool started;
@@ -118,6 +133,7 @@ struct core {
     struct pool pool;
     struct timers timers;
     struct workers workers;
+    struct usage usage;
     struct watch watch;
     _Atomic uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
     _Atomic uint64_t warm_creates;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/count.h"
 #include "core/event.h"
 #include "core/keeper.h"
 #include "core/life.h"
@@ -31,6 +32,7 @@ static int now_running(struct core *core, struct box *b, struct sandbox *ret_s, 
 {
     (void)pthread_mutex_lock(&core->table.lock);
     life_running(b, clock_now_ms());
+    usage_begun(core, b, b->s.started_ms, 0);
     int r = sandbox_copy(&b->s, ret_s);
     (void)pthread_mutex_unlock(&core->table.lock);
     return r < 0 ? err_set(err, -r, "cannot allocate a sandbox") : 0;

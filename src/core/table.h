@@ -23,6 +23,7 @@ struct box {
     int64_t quiet_ms;        /* its inside was last seen at work at this moment */
     int64_t cpu_seen_ms;     /* 0: never looked */
     uint64_t cpu_seen_us;
+    struct meter meter; /* usage.c */
     pthread_cond_t freed;
     struct box *next_id, *next_name;
 };

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/count.h"
 #include "core/keeper.h"
 #include "core/pool.h"
 #include "core/table.h"
@@ -101,6 +102,8 @@ static void follow(struct core *core, int fd)
             struct keeper_reply reply;
             if (keeper_ask_next(fd, &reply) < 0 || reply.result < 0)
                 return;
+            if (reply.id[0])
+                usage_died(core, reply.id, &reply.usage);
             news = true; /* one look after the last of a burst */
             continue;
         }

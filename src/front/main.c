@@ -156,7 +156,9 @@ static int start(struct world *w, struct err *err)
     struct core_config config = { .data_dir = w->data_ref,
                                   .run_dir = w->run_ref,
                                   .first_key = w->first_key,
-                                  .pool_size = w->options.pool_size };
+                                  .pool_size = w->options.pool_size,
+                                  .usage_interval_ms = w->options.usage_interval_s * 1000ll,
+                                  .usage_keep_days = w->options.usage_keep_days };
     r = core_new(&config, &w->core, err);
     if (r < 0)
         return r;

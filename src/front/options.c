@@ -10,6 +10,8 @@
 #define CONFIG_DEFAULT "/etc/warren/warren.conf"
 #define POOL_MAX 256
 #define RATE_MAX 1000000
+#define USAGE_INTERVAL_MAX 3600
+#define USAGE_DAYS_MAX 36500
 #define HELP_COLUMN 24
 
 struct option_row {
@@ -34,6 +36,10 @@ static const struct option_row rows[] = {
       "The control group of all sandboxes; by default made from the run directory." },
     { "pool", "WARREN_POOL", "N", TEXT(pool), "4",
       "Blank sandboxes kept ready, so that making one takes less; 0 for none." },
+    { "usage-interval", "WARREN_USAGE_INTERVAL", "SECONDS", TEXT(usage_interval), "10",
+      "How often what each sandbox uses is read, for GET /v1/usage." },
+    { "usage-days", "WARREN_USAGE_DAYS", "N", TEXT(usage_days), "400",
+      "How long usage is kept, by the hour; 0 for ever." },
     { "log-level", "WARREN_LOG_LEVEL", "LEVEL", TEXT(log_level), "info",
       "debug, info, warn or error." },
     { "log-format", "WARREN_LOG_FORMAT", "FORMAT", TEXT(log_format), "text",
@@ -166,6 +172,11 @@ static int check_values(struct options *o, struct err *err)
         r = check_number("rate-burst", o->rate_burst, 1, RATE_MAX, &o->burst, err);
     if (r >= 0)
         r = cors_check(o->cors_origins, err);
+    if (r >= 0)
+        r = check_number("usage-interval", o->usage_interval, 1, USAGE_INTERVAL_MAX,
+                         &o->usage_interval_s, err);
+    if (r >= 0)
+        r = check_number("usage-days", o->usage_days, 0, USAGE_DAYS_MAX, &o->usage_keep_days, err);
     if (r < 0)
         return r;
     if (log_parse_level(o->log_level, &o->level) < 0)

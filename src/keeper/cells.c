@@ -38,6 +38,7 @@ struct cell {
     bool delete_storage;
     unsigned tries;
     struct record record;
+    struct keeper_usage last; /* what it had used when it ended */
     int pidfd, status_fd;
     int root_fd; /* while ending: keeps the root filesystem until the sweeper lets go of it */
     struct watch exit_watch, status_watch;
@@ -163,9 +164,12 @@ static void bury(struct cell *c)
     uidrange_give_back(k->uids, c->record.uid_base);
     remove_run_dir(k, c->id);
     struct err err = ERR_INIT;
+    c->last.cpu_us = cgroup_cpu_us(k->cgroups, c->id); /* nobody in it can add to this any more */
     int r = c->delete_storage ? storage_box_trash(k->storage, c->id, &err) : 0;
     sweeper_sweep(&k->sweeper, take_fd(c->root_fd));
-    answer_asker(c, r, &err);
+    struct conn *asker = take_ptr(c->asker);
+    if (asker)
+        conn_result_usage(asker, r, &err, &c->last);
     if (cgroup_remove(k->cgroups, c->id) == 0) {
         forget(c);
         return;
@@ -181,7 +185,9 @@ static void on_exit_event(struct watch *w, uint32_t events)
     struct err err = ERR_INIT;
     if (c->state == CELL_RUNNING) {
         log_warn("its first process died sandbox=%s", c->id);
-        server_notify_exit(c->k, c->id);
+        c->last.cpu_us = cgroup_cpu_us(c->k->cgroups, c->id);
+        c->last.disk_bytes = storage_box_used(c->k->storage, c->id);
+        server_notify_exit(c->k, c->id, &c->last);
     } else if (c->state == CELL_STARTING) {
         if (read_report(c, &err) == 0)
             (void)err_set(&err, ECHILD, "the sandbox's first process died while starting");
@@ -196,6 +202,8 @@ static void kill_cell(struct cell *c)
     (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)c->record.pid);
     if (c->root_fd < 0)
         c->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    c->last.memory_bytes = cgroup_memory_bytes(c->k->cgroups, c->id);
+    c->last.disk_bytes = storage_box_used(c->k->storage, c->id);
     c->state = CELL_ENDING;
     (void)pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0); /* takes its whole pid namespace along */
 }

@@ -49,11 +49,14 @@ struct conn {
 /* ---- server.c ---- */
 void conn_answer(struct conn *c, struct keeper_reply *reply); /* sends, closes, frees */
 void conn_result(struct conn *c, int r, const struct err *err);
+/* The same with the counters of a cell that has ended. */
+void conn_result_usage(struct conn *c, int r, const struct err *err,
+                       const struct keeper_usage *usage);
 void conn_send_more(struct conn *c, struct keeper_reply *reply); /* one of several */
 void conn_keep(struct conn *c, struct conn **where);             /* answer later through *where */
 /* Until parent_fd (-1: none) is closed at its other end. */
 int server_run(struct keeper *k, int listen_fd, int parent_fd, struct err *err);
-void server_notify_exit(struct keeper *k, const char *id);
+void server_notify_exit(struct keeper *k, const char *id, const struct keeper_usage *last);
 
 /* ---- cells.c ---- */
 int cells_adopt(struct keeper *k, struct err *err); /* what a former keeper left running */

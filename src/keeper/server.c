@@ -82,14 +82,21 @@ void conn_send_more(struct conn *c, struct keeper_reply *reply)
     conn_send(c, reply);
 }
 
-void conn_result(struct conn *c, int r, const struct err *err)
+void conn_result_usage(struct conn *c, int r, const struct err *err,
+                       const struct keeper_usage *usage)
 {
-    struct keeper_reply reply = { .result = r };
+    struct keeper_reply reply = { .result = r, .usage = *usage };
     if (r < 0 && err) {
         (void)snprintf(reply.what, sizeof(reply.what), "%s", err->what ? err->what : "");
         (void)snprintf(reply.msg, sizeof(reply.msg), "%.300s: %.80s", err->msg, strerror(-r));
     }
     conn_answer(c, &reply);
+}
+
+void conn_result(struct conn *c, int r, const struct err *err)
+{
+    static const struct keeper_usage none;
+    conn_result_usage(c, r, err, &none);
 }
 
 void conn_keep(struct conn *c, struct conn **where)
@@ -105,10 +112,10 @@ static void start_watching(struct conn *c)
     conn_send_more(c, &reply); /* "from here on" */
 }
 
-void server_notify_exit(struct keeper *k, const char *id)
+void server_notify_exit(struct keeper *k, const char *id, const struct keeper_usage *last)
 {
     for (struct conn *c = k->conns; c; c = c->next) {
-        struct keeper_reply reply = { 0 };
+        struct keeper_reply reply = { .usage = *last };
         if (!c->watching)
             continue;
         (void)snprintf(reply.id, sizeof(reply.id), "%s", id);

@@ -427,6 +427,19 @@ int cgroup_kill(struct cgroup_host *h, const char *id)
     return r == -ENOENT ? -ENOSYS : r;
 }
 
+uint64_t cgroup_cpu_us(struct cgroup_host *h, const char *id)
+{
+    return h->unified >= 0 ? read_keyed(h->unified, id, "work/cpu.stat", "usage_usec") : 0;
+}
+
+uint64_t cgroup_memory_bytes(struct cgroup_host *h, const char *id)
+{
+    if (h->in_v2[CGROUP_MEMORY])
+        return read_u64(h->unified, id, "work/memory.current");
+    return h->v1[CGROUP_MEMORY] >= 0 ? read_u64(h->v1[CGROUP_MEMORY], id, "memory.usage_in_bytes")
+                                     : 0;
+}
+
 int cgroup_usage(struct cgroup_host *h, const char *id, struct cgroup_usage *ret_usage,
                  struct err *err)
 {

@@ -54,5 +54,26 @@ static const char teams[] = "CREATE TABLE teams ("
                             " disk_mb BIGINT NOT NULL);"
                             "ALTER TABLE keys ADD COLUMN role TEXT NOT NULL DEFAULT 'member';";
 
-const char *const schema_sqlite[] = { first, teams };
+/* Hours since 1970; memory and disk in GiB-seconds. `meters` is how far each live sandbox has been
+ * counted, and the counters as they were then: written with what they added, or not at all. */
+static const char usage[] =
+    "CREATE TABLE usage ("
+    " owner TEXT NOT NULL,"
+    " hour BIGINT NOT NULL,"
+    " sandbox TEXT NOT NULL,"
+    " cpu_us BIGINT NOT NULL,"
+    " memory DOUBLE PRECISION NOT NULL,"
+    " disk DOUBLE PRECISION NOT NULL,"
+    " rx_bytes BIGINT NOT NULL,"
+    " tx_bytes BIGINT NOT NULL,"
+    " PRIMARY KEY (owner, hour, sandbox)) WITHOUT ROWID;"
+    "CREATE TABLE meters ("
+    " sandbox TEXT PRIMARY KEY,"
+    " at_ms BIGINT NOT NULL,"
+    " life_ms BIGINT NOT NULL,"
+    " cpu_us BIGINT NOT NULL,"
+    " memory_bytes BIGINT NOT NULL,"
+    " disk_bytes BIGINT NOT NULL) WITHOUT ROWID;";
+
+const char *const schema_sqlite[] = { first, teams, usage };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

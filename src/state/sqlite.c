@@ -18,6 +18,9 @@
     "id, owner, name, state, cause, tree, created_ms, started_ms, stopped_ms, expires_ms, " \
     "last_active_ms, ended_ms, spec"
 
+#define USAGE_SUMS "sum(cpu_us), total(memory), total(disk), sum(rx_bytes), sum(tx_bytes)"
+#define USAGE_WHERE "owner = ?1 AND hour >= ?2 AND hour < ?3 AND (?4 IS NULL OR sandbox = ?4)"
+
 static const char *const texts[STMT_COUNT] = {
     [STMT_SANDBOX_ADD] = "INSERT INTO sandboxes (" SANDBOX_COLS ")"
                          " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -79,6 +82,27 @@ static const char *const texts[STMT_COUNT] = {
     [STMT_EVENT_LAST] = "SELECT max(seq) FROM events",
     [STMT_EVENT_PRUNE] = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?"
                          " AND seq < (SELECT min(seq) FROM events) + 1000",
+    [STMT_USAGE_ADD] =
+        "INSERT INTO usage (owner, hour, sandbox, cpu_us, memory, disk, rx_bytes, tx_bytes)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, hour, sandbox) DO UPDATE SET"
+        " cpu_us = cpu_us + excluded.cpu_us, memory = memory + excluded.memory,"
+        " disk = disk + excluded.disk, rx_bytes = rx_bytes + excluded.rx_bytes,"
+        " tx_bytes = tx_bytes + excluded.tx_bytes",
+    [STMT_USAGE_PRUNE] = "DELETE FROM usage WHERE (owner, hour, sandbox) IN"
+                         " (SELECT owner, hour, sandbox FROM usage WHERE hour < ? LIMIT 500)",
+    [STMT_USAGE_TOTAL] = "SELECT NULL, NULL, 0, " USAGE_SUMS " FROM usage WHERE " USAGE_WHERE,
+    [STMT_USAGE_SANDBOXES] =
+        "SELECT sandbox, (SELECT name FROM sandboxes WHERE id = usage.sandbox), 0, " USAGE_SUMS
+        " FROM usage WHERE " USAGE_WHERE " AND sandbox > ?5 GROUP BY sandbox ORDER BY sandbox"
+        " LIMIT ?6",
+    [STMT_USAGE_STEPS] = "SELECT NULL, NULL, hour / ?5 * ?5 AS step, " USAGE_SUMS
+                         " FROM usage WHERE " USAGE_WHERE " GROUP BY step ORDER BY step",
+    [STMT_TEAM_USAGE_REMOVE] = "DELETE FROM usage WHERE owner = ?",
+    [STMT_METER_PUT] = "INSERT OR REPLACE INTO meters (sandbox, at_ms, life_ms, cpu_us,"
+                       " memory_bytes, disk_bytes) VALUES (?, ?, ?, ?, ?, ?)",
+    [STMT_METER_REMOVE] = "DELETE FROM meters WHERE sandbox = ?",
+    [STMT_METER_EACH] = "SELECT sandbox, at_ms, life_ms, cpu_us, memory_bytes, disk_bytes"
+                        " FROM meters",
     [STMT_META_GET] = "SELECT value FROM meta WHERE key = ?",
     [STMT_META_SET] = "INSERT INTO meta (key, value) VALUES (?, ?)"
                       " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -99,14 +123,20 @@ static int fail(int rc, sqlite3 *db, struct err *err, const char *doing)
     }
 }
 
-void query_begin(struct query *q, struct conn *conn, enum stmt which)
+void query_begin_held(struct query *q, struct conn *conn, enum stmt which)
 {
-    *q = (struct query){ .conn = conn, .rc = SQLITE_OK };
-    (void)pthread_mutex_lock(&conn->lock);
+    *q = (struct query){ .conn = conn, .rc = SQLITE_OK, .held = true };
     if (!conn->stmts[which])
         q->rc = sqlite3_prepare_v3(conn->db, texts[which], -1, SQLITE_PREPARE_PERSISTENT,
                                    &conn->stmts[which], NULL);
     q->st = conn->stmts[which];
+}
+
+void query_begin(struct query *q, struct conn *conn, enum stmt which)
+{
+    (void)pthread_mutex_lock(&conn->lock);
+    query_begin_held(q, conn, which);
+    q->held = false;
 }
 
 static void note(struct query *q, int rc)
@@ -128,6 +158,13 @@ void query_int(struct query *q, int64_t v)
     q->bound++;
     if (q->st)
         note(q, sqlite3_bind_int64(q->st, q->bound, v));
+}
+
+void query_real(struct query *q, double v)
+{
+    q->bound++;
+    if (q->st)
+        note(q, sqlite3_bind_double(q->st, q->bound, v));
 }
 
 int query_step(struct query *q)
@@ -152,6 +189,11 @@ int64_t query_col_int(struct query *q, int col)
     return sqlite3_column_int64(q->st, col);
 }
 
+double query_col_real(struct query *q, int col)
+{
+    return sqlite3_column_double(q->st, col);
+}
+
 int query_done(struct query *q, struct err *err, const char *doing)
 {
     int r = q->rc == SQLITE_OK ? 0 : fail(q->rc, q->conn->db, err, doing);
@@ -159,7 +201,8 @@ int query_done(struct query *q, struct err *err, const char *doing)
         (void)sqlite3_reset(q->st);
         (void)sqlite3_clear_bindings(q->st);
     }
-    (void)pthread_mutex_unlock(&q->conn->lock);
+    if (!q->held)
+        (void)pthread_mutex_unlock(&q->conn->lock);
     return r;
 }
 
@@ -176,6 +219,24 @@ static int exec(sqlite3 *db, const char *sql, struct err *err, const char *doing
 {
     int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
     return rc == SQLITE_OK ? 0 : fail(rc, db, err, doing);
+}
+
+int transaction_begin(struct store *store, struct err *err)
+{
+    (void)pthread_mutex_lock(&store->writer.lock);
+    int r = exec(store->writer.db, "BEGIN IMMEDIATE", err, "begin to write");
+    if (r < 0)
+        (void)pthread_mutex_unlock(&store->writer.lock);
+    return r;
+}
+
+int transaction_end(struct store *store, bool ok, struct err *err)
+{
+    int r = ok ? exec(store->writer.db, "COMMIT", err, "commit what was written") : 0;
+    if (!ok || r < 0)
+        (void)sqlite3_exec(store->writer.db, "ROLLBACK", NULL, NULL, NULL);
+    (void)pthread_mutex_unlock(&store->writer.lock);
+    return r;
 }
 
 static int schema_version(sqlite3 *db, struct err *err)

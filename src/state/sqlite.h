@@ -42,6 +42,15 @@ enum stmt {
     STMT_EVENT_OF,
     STMT_EVENT_LAST,
     STMT_EVENT_PRUNE,
+    STMT_USAGE_ADD,
+    STMT_USAGE_PRUNE,
+    STMT_USAGE_TOTAL,
+    STMT_USAGE_SANDBOXES,
+    STMT_USAGE_STEPS,
+    STMT_TEAM_USAGE_REMOVE,
+    STMT_METER_PUT,
+    STMT_METER_REMOVE,
+    STMT_METER_EACH,
     STMT_META_GET,
     STMT_META_SET,
     STMT_COUNT,
@@ -64,14 +73,22 @@ struct query {
     sqlite3_stmt *st;
     int rc; /* the first failure, in SQLite's numbers */
     int bound;
+    bool held; /* the lock is a transaction's, not the query's own */
 };
 
-void query_begin(struct query *q, struct conn *conn, enum stmt which); /* takes conn's lock */
-void query_text(struct query *q, const char *text);                    /* borrows until done */
+void query_begin(struct query *q, struct conn *conn, enum stmt which);      /* takes conn's lock */
+void query_begin_held(struct query *q, struct conn *conn, enum stmt which); /* has it already */
+void query_text(struct query *q, const char *text);                         /* borrows until done */
 void query_int(struct query *q, int64_t v);
+void query_real(struct query *q, double v);
 int query_step(struct query *q);                 /* 1: a row; 0: no more, or failed */
 const char *query_col(struct query *q, int col); /* NULL for NULL */
 int64_t query_col_int(struct query *q, int col);
+double query_col_real(struct query *q, int col);
 /* Ends it and gives the lock back; 0, or what failed, put as "cannot <doing>". */
 int query_done(struct query *q, struct err *err, const char *doing);
 int query_run(struct query *q, struct err *err, const char *doing); /* step to the end, done */
+
+/* Many writes as one; takes the writer's lock until the end of it, which undoes them if !ok. */
+int transaction_begin(struct store *store, struct err *err);
+int transaction_end(struct store *store, bool ok, struct err *err);

@@ -97,6 +97,52 @@ int store_team_put(struct store *store, const struct store_team *row, struct err
 int store_team_remove(struct store *store, const char *name, struct err *err);
 int store_team_each(struct store *store, store_team_fn *fn, void *ctx, struct err *err);
 
+/* ---- usage: how much of what, by sandbox and hour ---- */
+
+struct store_usage {
+    const char *owner, *sandbox;
+    const char *name; /* of the sandbox, where it is known; reading only */
+    int64_t hour;     /* since 1970 */
+    int64_t cpu_us, rx_bytes, tx_bytes;
+    double memory_gib_s, disk_gib_s;
+};
+typedef int store_usage_fn(void *ctx, const struct store_usage *row);
+
+/* How far a sandbox has been counted. */
+struct store_meter {
+    const char *sandbox;
+    int64_t at_ms, life_ms, cpu_us;
+    int64_t memory_bytes, disk_bytes; /* -1: not known */
+};
+typedef int store_meter_fn(void *ctx, const struct store_meter *row);
+
+/* What was used and how far that counts belong together: begin, add and put, end. All of it is
+ * written, or with ok false or after a failure, nothing. Others' writes wait meanwhile. */
+int store_usage_begin(struct store *store, struct err *err);
+int store_usage_add(struct store *store, const struct store_usage *row, struct err *err);
+int store_meter_put(struct store *store, const struct store_meter *row, struct err *err);
+int store_meter_remove(struct store *store, const char *sandbox, struct err *err);
+int store_usage_end(struct store *store, bool ok, struct err *err);
+
+int store_meter_each(struct store *store, store_meter_fn *fn, void *ctx, struct err *err);
+
+struct store_usage_query {
+    const char *owner;
+    const char *sandbox; /* NULL: all */
+    int64_t from_hour, to_hour;
+};
+/* One row: the sum. */
+int store_usage_total(struct store *store, const struct store_usage_query *query,
+                      store_usage_fn *fn, void *ctx, struct err *err);
+/* One row a sandbox, by id, from behind `after`. */
+int store_usage_sandboxes(struct store *store, const struct store_usage_query *query,
+                          const char *after, unsigned limit, store_usage_fn *fn, void *ctx,
+                          struct err *err);
+/* One row for every `step` hours in which something was used. */
+int store_usage_steps(struct store *store, const struct store_usage_query *query, unsigned step,
+                      store_usage_fn *fn, void *ctx, struct err *err);
+int store_usage_prune(struct store *store, int64_t before_hour, struct err *err);
+
 /* ---- events ---- */
 
 struct store_event {

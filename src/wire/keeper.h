@@ -79,7 +79,7 @@ struct keeper_reply {
     char image[KEEPER_IMAGE_SIZE]; /* LIST, IMAGE_LIST */
     uint32_t running;              /* LIST: its init is alive */
     uint64_t size_bytes;           /* IMAGE_PUT, IMAGE_LIST: bytes on disk */
-    struct keeper_usage usage;     /* STAT */
+    struct keeper_usage usage;     /* STAT; STOP, DELETE, WATCH: the last of one that ran */
     uint32_t probe;                /* PROBE: enum keeper_probe_flag */
     uint64_t pool_total_bytes;     /* PROBE */
     uint64_t pool_free_bytes;

@@ -63,6 +63,7 @@ int native_key_create(struct request *req, struct err *err);
 int native_key_list(struct request *req, struct err *err);
 int native_key_delete(struct request *req, struct err *err);
 
+int native_usage(struct request *req, struct err *err);
 int native_team_create(struct request *req, struct err *err);
 int native_team_list(struct request *req, struct err *err);
 int native_team_get(struct request *req, struct err *err);

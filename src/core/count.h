@@ -1,0 +1,16 @@
+/* count - how usage comes about: the thread that looks, and what life.c and others tell it. */
+#pragma once
+#include "core/private.h"
+
+int usage_load(struct core *core, struct err *err); /* once the boxes are in the table */
+int usage_start(struct core *core, const struct core_config *config, struct err *err);
+void usage_stop(struct core *core);
+void usage_round(struct core *core, int64_t spread_ms); /* one look at all of them; blocks */
+int usage_flush(struct core *core, struct err *err);    /* writes what was counted */
+void usage_prune(struct core *core);
+
+/* With the table's lock held: a life began, with so much cpu time used before; and ended. */
+void usage_begun(struct core *core, struct box *b, int64_t now_ms, uint64_t cpu_us);
+void usage_ended(struct core *core, struct box *b, const struct keeper_usage *last, bool gone);
+/* It died by itself; the keeper says how far it came. */
+void usage_died(struct core *core, const char *id, const struct keeper_usage *last);
