@@ -318,6 +318,9 @@ def test_run_with_callbacks(shared):
                         on_stderr=err.append)
     assert "".join(out) == result.stdout == "one\nthree\n" and "".join(err) == "two\n"
     assert result.ok and result.pid > 0 and result.process is not None
+    halves = []  # of a character: the callback gets it whole
+    shared.run("printf '\\303'; sleep 0.05; printf '\\274'", on_stdout=halves.append)
+    assert halves == ["ü"]
     short = shared.run("echo 0123456789", on_stdout=out.append, output_limit=4)
     assert short.stdout == "0123" and short.truncated
 

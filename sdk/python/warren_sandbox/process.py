@@ -1,6 +1,7 @@
 """Commands in a sandbox: those that are waited for and those that go on by themselves."""
 from __future__ import annotations
 
+import codecs
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
@@ -95,6 +96,7 @@ def collect(events: Events, on_stdout: Optional[Callable[[str], Any]] = None,
     kept: Dict[str, List[bytes]] = {"stdout": [], "stderr": []}
     room = {"stdout": limit, "stderr": limit}
     call = {"stdout": on_stdout, "stderr": on_stderr}
+    decoder = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in kept}
     truncated, pid = False, None
     with events:
         for event in events:
@@ -109,9 +111,9 @@ def collect(events: Events, on_stdout: Optional[Callable[[str], Any]] = None,
                 if left is not None:
                     room[event.type] = left - len(part)
                 kept[event.type].append(part)
-                callback = call[event.type]
-                if callback:
-                    callback(event.text)
+                callback, text = call[event.type], decoder[event.type].decode(event.data)
+                if callback and text:
+                    callback(text)
     end = events.exit
     if end is None:
         raise ProtocolError("the stream ended without saying how the command did")
