@@ -13,6 +13,7 @@
 #include "core/row.h"
 #include "core/spec.h"
 #include "core/timers.h"
+#include "core/version.h"
 
 #define LOG_MODULE "sandbox"
 #define HOLD_MS 10000        /* another operation on the same sandbox: longer than any stop */
@@ -285,16 +286,17 @@ static int copy_held(struct core *core, struct box *b, struct sandbox *ret_s, st
     return r < 0 ? err_set(err, -r, "cannot copy a sandbox") : 0;
 }
 
-int sandbox_stop(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
-                 struct err *err)
+int sandbox_stop_if(struct core *core, const char *owner, const char *who, const char *versions,
+                    struct sandbox *ret_s, struct err *err)
 {
     struct box *b;
     int r = hold(core, owner, who, HOLD_MS, &b, err);
     if (r < 0)
         return r;
-    if (b->s.state == SANDBOX_DELETING)
+    r = version_check(core, b, versions, err);
+    if (r >= 0 && b->s.state == SANDBOX_DELETING)
         r = deleting(err, who);
-    else if (b->s.state == SANDBOX_RUNNING)
+    else if (r >= 0 && b->s.state == SANDBOX_RUNNING)
         r = life_stop(core, b, CAUSE_STOPPED, err);
     if (r >= 0)
         r = copy_held(core, b, ret_s, err);
@@ -312,16 +314,17 @@ static int start_held(struct core *core, struct box *b, struct err *err)
     return r;
 }
 
-int sandbox_start(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
-                  struct err *err)
+int sandbox_start_if(struct core *core, const char *owner, const char *who, const char *versions,
+                     struct sandbox *ret_s, struct err *err)
 {
     struct box *b;
     int r = hold(core, owner, who, HOLD_MS, &b, err);
     if (r < 0)
         return r;
-    if (b->s.state == SANDBOX_DELETING)
+    r = version_check(core, b, versions, err);
+    if (r >= 0 && b->s.state == SANDBOX_DELETING)
         r = deleting(err, who);
-    else if (b->s.state == SANDBOX_STOPPED)
+    else if (r >= 0 && b->s.state == SANDBOX_STOPPED)
         r = start_held(core, b, err);
     if (r >= 0)
         r = copy_held(core, b, ret_s, err);
@@ -329,13 +332,16 @@ int sandbox_start(struct core *core, const char *owner, const char *who, struct 
     return r;
 }
 
-int sandbox_delete(struct core *core, const char *owner, const char *who, struct err *err)
+int sandbox_delete_if(struct core *core, const char *owner, const char *who, const char *versions,
+                      struct err *err)
 {
     struct box *b;
     int r = hold(core, owner, who, DELETE_HOLD_MS, &b, err);
     if (r < 0)
         return r;
-    r = life_delete(core, b, CAUSE_DELETED, err);
+    r = version_check(core, b, versions, err);
+    if (r >= 0)
+        r = life_delete(core, b, CAUSE_DELETED, err);
     box_release(core, b);
     return r;
 }

@@ -56,6 +56,7 @@ struct sandbox_spec {
     struct pairs env, metadata;
     int64_t timeout_ms, idle_timeout_ms; /* 0: none */
     enum sandbox_end on_timeout, on_idle;
+    uint64_t revision; /* counts its updates; not the client's to say */
 };
 void sandbox_spec_init(struct sandbox_spec *spec); /* the documented defaults */
 void sandbox_spec_done(struct sandbox_spec *spec);
@@ -69,6 +70,10 @@ struct sandbox {
     int64_t created_ms, started_ms, stopped_ms, expires_ms, last_active_ms, ended_ms; /* 0: null */
 };
 void sandbox_done(struct sandbox *s);
+
+#define SANDBOX_VERSION_SIZE 25
+/* A text that changes whenever the sandbox does; its last use is no change. -ENOMEM. */
+int sandbox_version(const struct sandbox *s, char out[SANDBOX_VERSION_SIZE]);
 
 /* Takes nothing: spec stays the caller's. *ret_s is running when this returns 0. */
 int sandbox_create(struct core *core, const char *owner, const struct sandbox_spec *spec,
@@ -106,14 +111,42 @@ enum sandbox_change {
     CHANGE_ON_IDLE = 64,
     CHANGE_LIMITS = 128, /* cpu_millis, memory_bytes, disk_bytes, pids; 0 leaves one as it is */
 };
-int sandbox_update(struct core *core, const char *owner, const char *who,
-                   const struct sandbox_spec *spec, unsigned changes, struct sandbox *ret_s,
-                   struct err *err);
-int sandbox_stop(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
-                 struct err *err);
-int sandbox_start(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
-                  struct err *err);
-int sandbox_delete(struct core *core, const char *owner, const char *who, struct err *err);
+/* Each of these has a form with `_if`, which acts only on a sandbox that still has one of these
+ * versions (with spaces between; NULL: any) and else fails with precondition_failed. */
+int sandbox_update_if(struct core *core, const char *owner, const char *who, const char *versions,
+                      const struct sandbox_spec *spec, unsigned changes, struct sandbox *ret_s,
+                      struct err *err);
+int sandbox_stop_if(struct core *core, const char *owner, const char *who, const char *versions,
+                    struct sandbox *ret_s, struct err *err);
+int sandbox_start_if(struct core *core, const char *owner, const char *who, const char *versions,
+                     struct sandbox *ret_s, struct err *err);
+int sandbox_delete_if(struct core *core, const char *owner, const char *who, const char *versions,
+                      struct err *err);
+
+static inline int sandbox_update(struct core *core, const char *owner, const char *who,
+                                 const struct sandbox_spec *spec, unsigned changes,
+                                 struct sandbox *ret_s, struct err *err)
+{
+    return sandbox_update_if(core, owner, who, NULL, spec, changes, ret_s, err);
+}
+
+static inline int sandbox_stop(struct core *core, const char *owner, const char *who,
+                               struct sandbox *ret_s, struct err *err)
+{
+    return sandbox_stop_if(core, owner, who, NULL, ret_s, err);
+}
+
+static inline int sandbox_start(struct core *core, const char *owner, const char *who,
+                                struct sandbox *ret_s, struct err *err)
+{
+    return sandbox_start_if(core, owner, who, NULL, ret_s, err);
+}
+
+static inline int sandbox_delete(struct core *core, const char *owner, const char *who,
+                                 struct err *err)
+{
+    return sandbox_delete_if(core, owner, who, NULL, err);
+}
 
 /* A request is at work in a sandbox: it counts as active until sandbox_leave. Fills *ret_s
  * (the caller's, sandbox_done) and refuses one that is not running. */

@@ -272,6 +272,8 @@ char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
                   "idle_timeout_ms", (json_int_t)spec->idle_timeout_ms, "stop_on_timeout",
                   spec->on_timeout == END_STOP, "stop_on_idle", spec->on_idle == END_STOP, "env",
                   pairs_to_json(env), "metadata", pairs_to_json(metadata));
+    if (o && spec->revision)
+        (void)json_object_set_new(o, "revision", json_integer((json_int_t)spec->revision));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     return text;
@@ -312,6 +314,7 @@ int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *
     s.disk_bytes = (uint64_t)number(o, "disk_bytes", (int64_t)s.disk_bytes);
     s.pids = (uint32_t)number(o, "pids", s.pids);
     s.nofile = (uint32_t)number(o, "nofile", s.nofile);
+    s.revision = (uint64_t)number(o, "revision", 0);
     s.timeout_ms = number(o, "timeout_ms", 0);
     s.idle_timeout_ms = number(o, "idle_timeout_ms", 0);
     s.on_timeout = json_is_true(json_object_get(o, "stop_on_timeout")) ? END_STOP : END_DELETE;

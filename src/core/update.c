@@ -9,6 +9,7 @@
 #include "core/spec.h"
 #include "core/table.h"
 #include "core/timers.h"
+#include "core/version.h"
 
 #define LOG_MODULE "sandbox"
 #define HOLD_MS 10000 /* another operation on the same sandbox */
@@ -63,6 +64,7 @@ static int merge(const struct sandbox_spec *old, const struct sandbox_spec *spec
         s.cpu_millis = spec->cpu_millis ? spec->cpu_millis : s.cpu_millis;
         s.pids = spec->pids ? spec->pids : s.pids;
     }
+    s.revision++;
     if (r < 0) {
         sandbox_spec_done(&s);
         return r;
@@ -135,9 +137,9 @@ static int update_held(struct core *core, struct box *b, const struct sandbox_sp
     return r;
 }
 
-int sandbox_update(struct core *core, const char *owner, const char *who,
-                   const struct sandbox_spec *spec, unsigned changes, struct sandbox *ret_s,
-                   struct err *err)
+int sandbox_update_if(struct core *core, const char *owner, const char *who, const char *versions,
+                      const struct sandbox_spec *spec, unsigned changes, struct sandbox *ret_s,
+                      struct err *err)
 {
     struct box *b;
     int r = box_hold(core, owner, who, HOLD_MS, &b);
@@ -149,7 +151,9 @@ int sandbox_update(struct core *core, const char *owner, const char *who,
         return err_name(err, EBUSY, "sandbox_busy",
                         "sandbox '%.64s' is busy with another operation; try again", who);
     }
-    r = update_held(core, b, spec, changes, err);
+    r = version_check(core, b, versions, err);
+    if (r >= 0)
+        r = update_held(core, b, spec, changes, err);
     if (r >= 0) {
         (void)pthread_mutex_lock(&core->table.lock);
         r = sandbox_copy(&b->s, ret_s);

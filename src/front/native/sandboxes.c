@@ -105,8 +105,38 @@ static int reply_sandbox(struct request *req, unsigned status, const struct sand
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
     struct jout j = JOUT_INIT(&b);
+    char version[SANDBOX_VERSION_SIZE];
     put_sandbox(&j, NULL, s);
+    if (sandbox_version(s, version) >= 0)
+        reply_header(req, "ETag", "\"%s\"", version);
     return reply_json(req, status, &j);
+}
+
+/* The versions that If-Match names, with spaces between; NULL in *ret_versions: any will do. A
+ * weak one never matches. */
+static int read_match(const struct request *req, char **ret_versions, struct err *err)
+{
+    const char *p = request_header(req, "If-Match");
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+    int r = buf_puts(&b, " ");
+    *ret_versions = NULL;
+    if (!p || strcmp(p, "*") == 0)
+        return 0;
+    while (r >= 0 && *(p += strspn(p, ", \t"))) {
+        bool weak = strncmp(p, "W/", 2) == 0;
+        p += weak ? 2 : 0;
+        size_t n = *p == '"' ? strcspn(p + 1, "\"") : 0;
+        if (*p != '"' || p[1 + n] != '"')
+            return err_name(err, EINVAL, "invalid_request",
+                            "If-Match must be *, or tags as an ETag header gave them");
+        if (!weak && !memchr(p + 1, ' ', n))
+            r = buf_printf(&b, "%.*s ", (int)n, p + 1);
+        p += n + 2;
+    }
+    if (r < 0)
+        return err_name(err, EINVAL, "invalid_request", "If-Match is too long");
+    *ret_versions = buf_steal(&b);
+    return 0;
 }
 
 void native_put_gone(struct jout *j, const void *sandbox)
@@ -250,15 +280,23 @@ int native_sandbox_update(struct request *req, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     unsigned what = 0;
 
+    _cleanup_free_ char *versions = NULL;
+
     int r = native_spec_read(req, &spec, &what, err);
     if (r >= 0)
-        r = sandbox_update(req->core, req->owner, req->args[0], &spec, what, &s, err);
+        r = read_match(req, &versions, err);
+    if (r >= 0)
+        r = sandbox_update_if(req->core, req->owner, req->args[0], versions, &spec, what, &s, err);
     return r < 0 ? native_sandbox_error(req, r, err) : reply_sandbox(req, 200, &s);
 }
 
 int native_sandbox_delete(struct request *req, struct err *err)
 {
-    int r = sandbox_delete(req->core, req->owner, req->args[0], err);
+    _cleanup_free_ char *versions = NULL;
+
+    int r = read_match(req, &versions, err);
+    if (r >= 0)
+        r = sandbox_delete_if(req->core, req->owner, req->args[0], versions, err);
     return r < 0 ? native_sandbox_error(req, r, err) : reply_empty(req);
 }
 
@@ -266,7 +304,11 @@ int native_sandbox_stop(struct request *req, struct err *err)
 {
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
 
-    int r = sandbox_stop(req->core, req->owner, req->args[0], &s, err);
+    _cleanup_free_ char *versions = NULL;
+
+    int r = read_match(req, &versions, err);
+    if (r >= 0)
+        r = sandbox_stop_if(req->core, req->owner, req->args[0], versions, &s, err);
     return r < 0 ? native_sandbox_error(req, r, err) : reply_sandbox(req, 200, &s);
 }
 
@@ -274,7 +316,11 @@ int native_sandbox_start(struct request *req, struct err *err)
 {
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
 
-    int r = sandbox_start(req->core, req->owner, req->args[0], &s, err);
+    _cleanup_free_ char *versions = NULL;
+
+    int r = read_match(req, &versions, err);
+    if (r >= 0)
+        r = sandbox_start_if(req->core, req->owner, req->args[0], versions, &s, err);
     return r < 0 ? native_sandbox_error(req, r, err) : reply_sandbox(req, 200, &s);
 }
 
