@@ -7,6 +7,7 @@
 #include "core/adopt.h"
 #include "core/count.h"
 #include "core/pool.h"
+#include "core/replay.h"
 #include "core/table.h"
 #include "core/timers.h"
 #include "core/wait.h"
@@ -34,6 +35,7 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->images.lock, NULL);
     (void)pthread_mutex_init(&core->keyring.lock, NULL);
     (void)pthread_mutex_init(&core->feed.lock, NULL);
+    (void)pthread_mutex_init(&core->replays.lock, NULL);
     (void)pthread_mutex_init(&core->pool.lock, NULL);
     (void)pthread_mutex_init(&core->timers.lock, NULL);
     (void)pthread_mutex_init(&core->workers.lock, NULL);
@@ -113,6 +115,7 @@ void core_free(struct core *core)
     images_done(&core->images);
     keyring_done(&core->keyring);
     teams_done(&core->teams);
+    replays_done(core);
     store_close(core->store);
     free(core->run_dir);
     free(core);

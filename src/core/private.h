@@ -58,6 +58,13 @@ struct feed {
     bool closed;
 };
 
+struct replay;
+struct replays {
+    pthread_mutex_t lock;
+    struct replay *first;
+    _Atomic int64_t pruned_ms;
+};
+
 struct pool_cell {
     char id[ID_SIZE];
     char tree[KEEPER_IMAGE_SIZE];
@@ -130,6 +137,7 @@ struct core {
     struct teams teams;
     struct keyring keyring;
     struct feed feed;
+    struct replays replays;
     struct pool pool;
     struct timers timers;
     struct workers workers;

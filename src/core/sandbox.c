@@ -10,6 +10,7 @@
 #include "core/keeper.h"
 #include "core/life.h"
 #include "core/pool.h"
+#include "core/replay.h"
 #include "core/row.h"
 #include "core/spec.h"
 #include "core/timers.h"
@@ -63,6 +64,7 @@ static int create_warm(struct core *core, struct box *b, struct sandbox *ret_s, 
     r = now_running(core, b, ret_s, err);
     if (r < 0)
         goto undo;
+    replay_note(core, "sandbox", ret_s->id);
     r = row_add(core, ret_s, b->tree, err);
     if (r < 0) {
         sandbox_done(ret_s);
@@ -84,6 +86,7 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
     r = add(core, b, id, err);
     if (r < 0)
         return r;
+    replay_note(core, "sandbox", id);
     r = row_add(core, &b->s, b->tree, err);
     if (r < 0) {
         box_remove(core, b);

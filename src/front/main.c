@@ -169,6 +169,8 @@ static int start(struct world *w, struct err *err)
                                   .admin_fd = take_fd(w->admin_fd),
                                   .rate_limit = w->options.rate,
                                   .rate_burst = w->options.burst,
+                                  .once = native_once,
+                                  .nonce = native_once_count,
                                   .cors_origins = w->options.cors_origins,
                                   .keeper_restarts = w->keeper.restarts };
     return server_new(&http, &w->server, err);

@@ -75,5 +75,18 @@ static const char usage[] =
     " memory_bytes BIGINT NOT NULL,"
     " disk_bytes BIGINT NOT NULL) WITHOUT ROWID;";
 
-const char *const schema_sqlite[] = { first, teams, usage };
+/* `key` is a hash of the client's word, so that it has one length. */
+static const char replays[] = "CREATE TABLE replays ("
+                              " owner TEXT NOT NULL,"
+                              " key TEXT NOT NULL,"
+                              " hash TEXT NOT NULL,"
+                              " created_ms BIGINT NOT NULL,"
+                              " made TEXT NOT NULL DEFAULT '',"
+                              " status BIGINT NOT NULL DEFAULT 0,"
+                              " etag TEXT,"
+                              " body TEXT,"
+                              " PRIMARY KEY (owner, key));"
+                              "CREATE INDEX replays_created ON replays (created_ms);";
+
+const char *const schema_sqlite[] = { first, teams, usage, replays };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -103,6 +103,18 @@ static const char *const texts[STMT_COUNT] = {
     [STMT_METER_REMOVE] = "DELETE FROM meters WHERE sandbox = ?",
     [STMT_METER_EACH] = "SELECT sandbox, at_ms, life_ms, cpu_us, memory_bytes, disk_bytes"
                         " FROM meters",
+    [STMT_REPLAY_PUT] = "INSERT INTO replays (owner, key, hash, created_ms) VALUES (?, ?, ?, ?)"
+                        " ON CONFLICT (owner, key) DO UPDATE SET hash = excluded.hash, made = '',"
+                        " status = 0, etag = NULL, body = NULL, created_ms = excluded.created_ms",
+    [STMT_REPLAY_MADE] = "UPDATE replays SET made = ? WHERE owner = ? AND key = ?",
+    [STMT_REPLAY_DONE] = "UPDATE replays SET status = ?, etag = ?, body = ?"
+                         " WHERE owner = ? AND key = ?",
+    [STMT_REPLAY_GET] = "SELECT hash, made, status, etag, body, created_ms FROM replays"
+                        " WHERE owner = ? AND key = ?",
+    [STMT_REPLAY_REMOVE] = "DELETE FROM replays WHERE owner = ? AND key = ?",
+    [STMT_REPLAY_PRUNE] = "DELETE FROM replays WHERE created_ms < ?",
+    [STMT_REPLAY_TRIM] = "DELETE FROM replays WHERE owner = ? AND key IN (SELECT key FROM replays"
+                         " WHERE owner = ? ORDER BY created_ms DESC LIMIT -1 OFFSET ?)",
     [STMT_META_GET] = "SELECT value FROM meta WHERE key = ?",
     [STMT_META_SET] = "INSERT INTO meta (key, value) VALUES (?, ?)"
                       " ON CONFLICT (key) DO UPDATE SET value = excluded.value",

@@ -160,6 +160,30 @@ int store_event_each(struct store *store, const char *owner, const char *sandbox
 int store_event_last(struct store *store, int64_t *ret_seq, struct err *err); /* 0: none yet */
 int store_event_prune(struct store *store, unsigned keep, struct err *err);
 
+/* ---- replays: requests that may come twice, and what they were answered ---- */
+
+struct store_replay {
+    const char *owner, *key;
+    const char *hash;        /* of the request */
+    const char *made;        /* what it made, "" while it has made nothing */
+    int64_t status;          /* 0: not answered yet */
+    const char *etag, *body; /* NULL: none */
+    int64_t created_ms;
+};
+typedef int store_replay_fn(void *ctx, const struct store_replay *row);
+
+int store_replay_put(struct store *store, const struct store_replay *row, struct err *err);
+int store_replay_made(struct store *store, const char *owner, const char *key, const char *made,
+                      struct err *err);
+int store_replay_done(struct store *store, const struct store_replay *row, struct err *err);
+/* Calls fn at most once; must not call the store from it. */
+int store_replay_get(struct store *store, const char *owner, const char *key, store_replay_fn *fn,
+                     void *ctx, struct err *err);
+int store_replay_remove(struct store *store, const char *owner, const char *key, struct err *err);
+/* Those from before that moment, and the owner's oldest beyond `keep`. */
+int store_replay_prune(struct store *store, int64_t before_ms, const char *owner, unsigned keep,
+                       struct err *err);
+
 /* ---- meta: a few facts about the store itself ---- */
 
 /* 1 and a value (malloc'd), 0 when there is none. */

@@ -6,6 +6,7 @@
 
 #include "front/http/cors.h"
 #include "front/http/gzip.h"
+#include "front/http/once.h"
 #include "front/http/request.h"
 
 #define RETRY_S 10
@@ -62,6 +63,7 @@ static const struct {
     { "process_ended", 409 },
     { "stdin_closed", 409 },
     { "stdin_full", 409 },
+    { "idempotency_busy", 409 },
     { "not_a_terminal", 409 },
     { "too_many_processes", 409 },
     { "out_of_memory", 409 },
@@ -74,6 +76,7 @@ static const struct {
     { "precondition_failed", 412 },
     { "body_too_large", 413 },
     { "range_not_satisfiable", 416 },
+    { "idempotency_mismatch", 422 },
     { "too_many_requests", 429 },
     { "keeper_unavailable", 503 },
     { "capacity", 503 },
@@ -143,7 +146,7 @@ static int queue(struct request *req, unsigned status, struct MHD_Response *res)
         (void)MHD_add_response_header(res, req->headers[i].name, req->headers[i].value);
     if (status == 401)
         (void)MHD_add_response_header(res, "WWW-Authenticate", "Bearer");
-    if (status == 429 || status == 503)
+    if (status == 429 || status == 503 || req->retry_after_s)
         put_retry(req, res);
     if (req->cors_origin)
         put_cors(req, res);
@@ -172,6 +175,7 @@ static bool pack(const struct request *req, struct buf *text)
 
 int reply_text(struct request *req, unsigned status, const char *type, struct buf *text)
 {
+    once_keep(req, status, type, text->data, text->len);
     bool packed = pack(req, text);
     size_t n = text->len;
     char *p = buf_steal(text);

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "core/core.h"
+#include "core/replay.h"
 #include "front/http/metrics.h"
 #include "front/http/route.h"
 #include "front/http/uri.h"
@@ -40,6 +41,9 @@ struct request {
     bool for_team;                    /* an admin named the team (X-Warren-Team) */
     char id[REQUEST_ID_MAX];
     struct buf body;
+    /* "sandbox ID" or "process N": an earlier try made it and was cut before it answered; empty
+     * otherwise. The answer is about that one then. */
+    char made[REPLAY_MADE_MAX];
     void *sink; /* the sink's own, BODY_STREAM */
     int fd;     /* the connection: to notice that the client went away */
 
@@ -59,6 +63,8 @@ struct request {
         char value[REQUEST_REPLY_VALUE];
     } headers[REQUEST_REPLY_HEADERS];
     size_t nheaders;
+    struct replay *replay;     /* once.h; NULL: none */
+    struct replay_answer kept; /* for it */
 };
 
 const char *request_header(const struct request *req, const char *name); /* NULL: not there */

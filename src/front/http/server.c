@@ -15,6 +15,7 @@
 #include "front/http/cors.h"
 #include "front/http/limiter.h"
 #include "front/http/metrics.h"
+#include "front/http/once.h"
 #include "front/http/request.h"
 
 #define LOG_MODULE "http"
@@ -303,7 +304,11 @@ static enum MHD_Result answer(struct request *req)
         /* A handler may wait for longer than an idle connection may. */
         (void)MHD_set_connection_option(req->con, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
         atomic_fetch_add(&req->server->working, 1);
-        r = req->route->handle(req, &req->err);
+        r = once_begin(req, req->server->config.once, req->server->config.nonce, &req->err);
+        if (r > 0) {
+            r = req->route->handle(req, &req->err);
+            once_end(req);
+        }
         atomic_fetch_sub(&req->server->working, 1);
         if (r == -ECANCELED)
             return MHD_NO;

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "core/core.h"
+#include "front/http/once.h"
 #include "front/http/route.h"
 
 struct server;
@@ -19,7 +20,9 @@ struct server_config {
     size_t nroutes;
     int tcp_fd, admin_fd;            /* listening; taken. -1: none */
     unsigned rate_limit, rate_burst; /* requests of one key: a second, and at once; 0: no limit */
-    const char *cors_origins;        /* keeps; NULL: none (cors.h) */
+    const struct once_route *once;   /* keeps */
+    size_t nonce;
+    const char *cors_origins;                /* keeps; NULL: none (cors.h) */
     const _Atomic uint64_t *keeper_restarts; /* keeps; NULL: not counted */
 };
 

@@ -7,11 +7,15 @@
 
 #include "core/process.h"
 #include "core/sandbox.h"
+#include "front/http/once.h"
 #include "front/http/request.h"
 #include "front/http/route.h"
 
 extern const struct route native_routes[];
 extern const size_t native_routes_count;
+/* Those that take an Idempotency-Key. */
+extern const struct once_route native_once[];
+extern const size_t native_once_count;
 
 int native_sandbox_create(struct request *req, struct err *err);
 int native_sandbox_list(struct request *req, struct err *err);

@@ -80,6 +80,18 @@ static int reply_process(struct request *req, unsigned status, const struct proc
     return reply_json(req, status, &j);
 }
 
+/* An earlier try of this request started it, and the daemon died before it could say so. */
+static int reply_made(struct request *req, struct err *err)
+{
+    _cleanup_(native_leave) struct native_visit visit = { 0 };
+    _cleanup_(process_done) struct process p = { 0 };
+    uint64_t proc = strtoull(req->made + strlen("process "), NULL, 10);
+    int r = native_enter(req, &visit, err);
+    if (r >= 0)
+        r = process_get(req->core, &visit.s, proc, &p, err);
+    return r < 0 ? native_sandbox_error(req, r, err) : reply_process(req, 201, &p);
+}
+
 int native_process_start(struct request *req, struct err *err)
 {
     _cleanup_(native_command_done) struct native_command cmd = { 0 };
@@ -89,6 +101,8 @@ int native_process_start(struct request *req, struct err *err)
 
     bool streamed = request_accepts(req, "application/x-ndjson");
 
+    if (req->made[0])
+        return reply_made(req, err);
     int r = native_command_read(req, false, &cmd, err);
     if (r < 0)
         return r;
@@ -98,6 +112,9 @@ int native_process_start(struct request *req, struct err *err)
         r = process_start(req->core, &visit.s, &cmd.spec, &stream, &p, err);
     if (r < 0)
         return native_sandbox_error(req, r, err);
+    char number[24];
+    (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)p.proc);
+    replay_note(req->core, "process", number);
     process_watch(req->core, &visit.s, &p, streamed ? NULL : take_ptr(stream));
     if (streamed)
         return native_stream(req, &visit, take_ptr(stream), &p, NULL, UINT64_MAX, err);

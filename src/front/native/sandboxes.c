@@ -250,12 +250,24 @@ int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *r
     return r;
 }
 
+/* An earlier try of this request made it, and the daemon died before it could say so. */
+static int reply_made(struct request *req, struct err *err)
+{
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    int r = sandbox_get(req->core, req->owner, req->made + strlen("sandbox "), &s, err);
+    if (r < 0 && is(err, "sandbox_gone"))
+        return reply_error(req, err, native_put_gone, &s);
+    return r < 0 ? r : reply_sandbox(req, 201, &s);
+}
+
 int native_sandbox_create(struct request *req, struct err *err)
 {
     _cleanup_(sandbox_spec_done) struct sandbox_spec spec;
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
 
     sandbox_spec_init(&spec);
+    if (req->made[0])
+        return reply_made(req, err);
     int r = native_spec_read(req, &spec, NULL, err);
     if (r >= 0)
         r = sandbox_create(req->core, req->owner, &spec, &s, err);
