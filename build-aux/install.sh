@@ -6,7 +6,10 @@ build build
 packages $RUN_PACKAGES
 id warren >/dev/null 2>&1 || useradd --system --no-create-home --shell /usr/sbin/nologin warren
 install -D -m 0755 -t "$prefix/bin" build/warrend build/warren-keeper build/warren-init build/warren
-mkdir -p /etc/systemd/system
+mkdir -p /etc/systemd/system "$prefix/share/warren"
+rm -rf "$prefix/share/warren/images"
+cp -R images "$prefix/share/warren/images"
+ln -sf ../share/warren/images/warren-image "$prefix/bin/warren-image"
 sed "s|@prefix@|$prefix|" etc/warren.service >/etc/systemd/system/warren.service
 while read -r shell file; do
     mkdir -p "$prefix/share/$(dirname "$file")"

@@ -1,6 +1,7 @@
 # base - the image a sandbox starts from unless it asks for another: Debian with what an agent
 # reaches for first, and a user with password-less sudo. Read by images/build; a change here is a
-# new image. Lean: no documentation, translations or package lists.
+# new image. Lean: no documentation, translations or package lists. The other recipes start from
+# this one and say what they add.
 suite=bookworm
 
 packages="bash ca-certificates curl git jq less libnss-myhostname nodejs npm procps \
@@ -12,6 +13,12 @@ dpkg_options="path-exclude=/usr/share/man/* path-exclude=/usr/share/info/* \
 path-exclude=/usr/share/locale/* path-exclude=/usr/share/doc/* \
 path-include=/usr/share/doc/*/copyright path-exclude=/usr/share/lintian/* \
 path-exclude=/usr/share/bug/*"
+
+# For recipes that start from this one; called like customize, before the tidying up.
+extend()
+{
+    :
+}
 
 # Runs on the host as root; $1 is the image's root directory.
 customize()
@@ -32,9 +39,11 @@ customize()
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod 0755 "$root/usr/sbin/policy-rc.d"
 
+    extend "$root"
+
     # Type declarations and source maps: a tenth of npm's files, and nothing here reads them. (dpkg
     # itself cannot leave them out: some are hard links.)
-    find "$root/usr/share/nodejs" -type f \( -name '*.d.ts' -o -name '*.map' \) -delete
+    [ ! -d "$root/usr/share/nodejs" ] || find "$root/usr/share/nodejs" -type f \( -name '*.d.ts' -o -name '*.map' \) -delete
     rm -rf "$root"/var/log/* "$root"/var/cache/ldconfig/* "$root"/var/cache/debconf/*-old \
         "$root"/var/lib/dpkg/*-old "$root"/etc/*-
 }

@@ -1,4 +1,5 @@
 """The two commands: what a stranger types first."""
+import json
 import os
 import re
 import subprocess
@@ -18,7 +19,7 @@ def dev(*args, env=None, timeout=900):
 def test_help_names_every_command():
     done = dev("help")
     assert done.returncode == 0
-    for command in "up down build test bench asan tsan fuzz lint fmt clean".split():
+    for command in "up down build image test recipes bench asan tsan fuzz lint fmt clean".split():
         assert re.search(rf"^  {command} ", done.stdout, re.M), command
 
 
@@ -26,6 +27,21 @@ def test_an_unknown_command_is_refused_with_the_help():
     done = dev("fly")
     assert done.returncode != 0
     assert "no command 'fly'" in done.stderr and "usage:" in done.stderr
+
+
+def test_an_unknown_recipe_is_refused_with_the_names():
+    done = subprocess.run([ROOT / "images/build", "../base"], capture_output=True, text=True)
+    assert done.returncode == 2
+    for name in "base code-interpreter claude desktop".split():
+        assert name in done.stderr
+        template = json.loads((ROOT / f"images/{name}.json").read_text())
+        assert template["name"] == template["image"] == name and template["public"] is True
+
+
+def test_a_recipe_needs_a_daemon_to_hand_it_to():
+    done = subprocess.run([ROOT / "images/warren-image", "base"], capture_output=True, text=True,
+                          env={**os.environ, "WARREN_SOCKET": "/nowhere/warren.sock"}, timeout=60)
+    assert done.returncode == 1 and "no daemon answers at /nowhere/warren.sock" in done.stderr
 
 
 def test_ci_runs_the_tests():

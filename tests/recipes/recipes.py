@@ -1,0 +1,107 @@
+"""The built-in images, each as a user would have it: made by `warren-image`, used in a sandbox.
+
+Not part of `./dev test`: making them takes minutes and a gigabyte. `./dev recipes` runs this.
+"""
+import base64
+import os
+import subprocess
+
+import pytest
+
+from harness import BUILD, ROOT, Daemon, until
+
+
+@pytest.fixture(scope="module")
+def place():
+    daemon = Daemon()
+    try:
+        yield daemon
+    finally:
+        daemon.close()
+
+
+def add(place, name):
+    env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}",
+           "WARREN_SOCKET": f"{place.run}/warren.sock"}
+    done = subprocess.run([str(ROOT / "images/warren-image"), name], env=env, text=True,
+                          capture_output=True, timeout=2400)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def make(place, name):
+    """A sandbox of the recipe's template."""
+    add(place, name)
+    return place.api.create(template=name)["id"]
+
+
+@pytest.mark.timeout(3000)
+def test_code_interpreter(place):
+    box = make(place, "code-interpreter")
+    program = """
+import io, json, matplotlib, matplotlib.pyplot as plt, numpy as np, pandas as pd, scipy.stats
+frame = pd.DataFrame({"x": np.arange(10), "y": np.arange(10) ** 2})
+plt.plot(frame.x, frame.y)
+out = io.BytesIO()
+plt.savefig(out, format="png")
+print(json.dumps({"sum": int(frame.y.sum()), "png": out.getvalue()[:4].hex(),
+                  "backend": matplotlib.get_backend().lower()}))
+"""
+    out = place.api.out(box, ["python3", "-c", program], timeout=120)
+    assert out == '{"sum": 285, "png": "89504e47", "backend": "agg"}\n'
+    kernel = """
+import jupyter_client
+manager, client = jupyter_client.manager.start_new_kernel(kernel_name="python3")
+def run(code):
+    text = []
+    client.execute_interactive(code, timeout=60, output_hook=lambda m: text.append(
+        m["content"].get("text") or m["content"].get("data", {}).get("text/plain", "")))
+    return "".join(text)
+run("x = 20")
+print(run("x + 22"))
+manager.shutdown_kernel(now=True)
+"""
+    assert place.api.out(box, ["python3", "-c", kernel], timeout=120).strip() == "42"
+    assert place.api.out(box, "id -un; sudo -n id -un; node -p 1+1") == "user\nroot\n2\n"
+
+
+@pytest.mark.timeout(3000)
+def test_claude(place):
+    box = make(place, "claude")
+    for program in ("claude", "codex", "gemini"):
+        out = place.api.out(box, f"{program} --version", timeout=120)
+        assert any(c.isdigit() for c in out), (program, out)
+    major = place.api.out(box, "node -p process.versions.node").split(".")[0]
+    assert int(major) >= 22
+    place.api.out(box, "npm --version && git --version && rg --version")
+
+
+@pytest.mark.timeout(3000)
+def test_desktop(place):
+    box = make(place, "desktop")
+    page = place.api.out(box, "curl -sL http://127.0.0.1:6080/vnc.html")
+    assert "noVNC" in page
+    hello = place.api.out(box, ["python3", "-c", """
+import socket
+s = socket.create_connection(("127.0.0.1", 5900))
+print(s.recv(12).decode().strip())"""])
+    assert hello.startswith("RFB 003.")
+    place.api.out(box, "echo '<body style=background:lime><h1>A page</h1>' > page.html")
+    place.api.start(box, "chromium --window-size=900,600 file://$HOME/page.html")
+    until(lambda: place.api.exec(box, "xdotool search --onlyvisible --class chromium")["stdout"],
+          "chromium's window", 60)
+    place.api.start(box, "xterm -geometry 60x10+700+500 -e 'echo terminal; sleep 1000'")
+    until(lambda: place.api.exec(box, "xdotool search --onlyvisible --class xterm")["stdout"],
+          "the terminal's window", 60)
+
+    def screen():
+        """A picture of the screen, as soon as the page is on it."""
+        place.api.out(box, "rm -f screen.p*; scrot screen.ppm; scrot screen.png")
+        green = place.api.out(box, ["python3", "-c", """
+data = open("screen.ppm", "rb").read()
+print(data.count(bytes([0, 255, 0])))"""])
+        return int(green) > 50000 and base64.b64decode(place.api.out(box, "base64 -w0 screen.png"))
+    picture = until(screen, "the page on the screen", 60)
+    assert picture.startswith(b"\x89PNG")
+    if "WARREN_SCREENSHOT" in os.environ:
+        with open(os.environ["WARREN_SCREENSHOT"], "wb") as file:
+            file.write(picture)
