@@ -64,12 +64,16 @@ int ndjson_end(struct ndjson *nd)
 int event_bytes(const json_t *event, struct buf *scratch, const char **ret_p, size_t *ret_n)
 {
     const json_t *data = json_object_get(event, "data");
+    if (!json_is_string(data))
+        data = json_object_get(event, "text"); /* a sandbox's log */
     if (json_is_string(data)) {
         *ret_p = json_string_value(data);
         *ret_n = json_string_length(data);
         return 0;
     }
     data = json_object_get(event, "data_b64");
+    if (!data)
+        data = json_object_get(event, "text_b64");
     if (!json_is_string(data))
         return -EPROTO;
     buf_clear(scratch);

@@ -24,6 +24,6 @@ void ndjson_done(struct ndjson *nd);
 int ndjson_feed(struct ndjson *nd, const char *p, size_t n);
 int ndjson_end(struct ndjson *nd); /* the last line may lack its newline */
 
-/* The bytes of an output event, whichever way they were written: "data" or "data_b64". The
- * memory is *scratch's or the object's. 0, or -EPROTO. */
+/* The bytes of an output event, whichever way they were written: "data" or "data_b64" (in a
+ * sandbox's log "text" or "text_b64"). The memory is *scratch's or the object's. 0, or -EPROTO. */
 int event_bytes(const json_t *event, struct buf *scratch, const char **ret_p, size_t *ret_n);

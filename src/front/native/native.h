@@ -74,11 +74,17 @@ int native_team_get(struct request *req, struct err *err);
 int native_team_update(struct request *req, struct err *err);
 int native_team_delete(struct request *req, struct err *err);
 
+int native_log_list(struct request *req, struct err *err);
+int native_sandbox_logs(struct request *req, struct err *err);
 int native_health(struct request *req, struct err *err);
 int native_host(struct request *req, struct err *err);
 int native_metrics(struct request *req, struct err *err);
 
 /* ---- shared by the files of this folder ---- */
+
+/* A time among the query's parameters: 1, 0 when it is not there, or invalid_query. */
+int native_param_time(const struct request *req, const char *name, int64_t *ret_ms,
+                      struct err *err);
 
 /* A failure in sandbox `who`: if it is gone, or is just ending, err becomes the story of that.
  * True if it is gone; then *ret_s has its cause and end (sandbox_done it in any case). */

@@ -10,6 +10,7 @@ const struct route native_routes[] = {
     { "POST",   "/v1/sandboxes/{id}/stop",  AUTH_KEY, BODY_NONE, native_sandbox_stop,   NULL },
     { "POST",   "/v1/sandboxes/{id}/start", AUTH_KEY, BODY_NONE, native_sandbox_start,  NULL },
     { "GET",    "/v1/sandboxes/{id}/usage", AUTH_KEY, BODY_NONE, native_sandbox_usage,  NULL },
+    { "GET",    "/v1/sandboxes/{id}/logs",  AUTH_KEY, BODY_NONE, native_sandbox_logs,   NULL },
 
     { "POST",   "/v1/sandboxes/{id}/exec",                 AUTH_KEY, BODY_JSON, native_exec,           NULL },
     { "POST",   "/v1/sandboxes/{id}/processes",            AUTH_KEY, BODY_JSON, native_process_start,  NULL },
@@ -57,6 +58,7 @@ const struct route native_routes[] = {
     { "PATCH",  "/v1/teams/{name}", AUTH_KEY, BODY_JSON, native_team_update, NULL },
     { "DELETE", "/v1/teams/{name}", AUTH_KEY, BODY_NONE, native_team_delete, NULL },
 
+    { "GET",    "/v1/logs",      AUTH_KEY,  BODY_NONE, native_log_list,   NULL },
     { "GET",    "/v1/health",    AUTH_NONE, BODY_NONE, native_health,     NULL },
     { "GET",    "/v1/host",      AUTH_KEY,  BODY_NONE, native_host,       NULL },
     { "GET",    "/metrics",      AUTH_NONE, BODY_NONE, native_metrics,    NULL },
