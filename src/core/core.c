@@ -50,6 +50,7 @@ static int init(struct core *core, const struct core_config *config, struct err 
     int r = table_init(&core->table);
     if (r < 0)
         return err_set(err, -r, "cannot allocate the table of sandboxes");
+    core->archive_fd = config->archive_fd;
     core->run_dir = strdup(config->run_dir);
     return core->run_dir ? 0 : err_set(err, ENOMEM, "cannot allocate a path");
 }

@@ -20,6 +20,7 @@ struct core_config {
     unsigned pool_size;        /* blank cells kept ready for the image asked for last; 0: none */
     int64_t usage_interval_ms; /* how often each sandbox's use is read; 0: only at its end */
     unsigned usage_keep_days;  /* 0: for ever */
+    int archive_fd;            /* the program warren-archive (O_PATH), kept; 0 or below: none */
 };
 
 /* Opens the state, adopts what runs, finishes what was half done, starts the timers. The strings

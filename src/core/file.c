@@ -10,11 +10,14 @@
 
 #define STALL_MS 60000 /* a sandbox that takes no byte for this long: frozen, or starved */
 #define BEGIN_MS 10000
+#define GATHER_MAX (128 * 1024)  /* small frames go out together: many files are many frames */
+#define GATHER_FRAME (16 * 1024) /* what is larger goes out by itself, uncopied */
 
 struct file_call {
     struct init_conn conn;
     enum wire_file_op op;
     char sandbox[ID_SIZE];
+    struct buf gathered; /* frames that are not sent yet */
     bool ready, done;
     uint64_t size; /* that an ERROR told */
 };
@@ -29,6 +32,7 @@ int file_begin(struct core *core, const struct sandbox *s, const struct file_ask
     if (!call)
         return err_set(err, ENOMEM, "cannot allocate a file operation");
     call->conn.fd = -1;
+    call->gathered.max = GATHER_MAX + GATHER_FRAME;
     call->op = ask->op;
     memcpy(call->sandbox, s->id, sizeof(call->sandbox));
 
@@ -48,9 +52,32 @@ int file_begin(struct core *core, const struct sandbox *s, const struct file_ask
     return 0;
 }
 
+static int flush(struct file_call *call)
+{
+    if (call->gathered.len == 0)
+        return 0;
+    int r = init_conn_send_frames(&call->conn, &call->gathered, STALL_MS);
+    buf_clear(&call->gathered);
+    return r == -ECONNRESET ? -EPIPE : r;
+}
+
+static int gather(struct file_call *call, enum wire_type type, const void *p, size_t n)
+{
+    unsigned char head[WIRE_HEADER_SIZE];
+    wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n, .type = (uint8_t)type });
+    int r = buf_append(&call->gathered, head, sizeof(head));
+    if (r >= 0)
+        r = buf_append(&call->gathered, p, n);
+    return r >= 0 && call->gathered.len >= GATHER_MAX ? flush(call) : r;
+}
+
 static int put(struct file_call *call, enum wire_type type, const void *p, size_t n)
 {
-    int r = init_conn_send(&call->conn, type, p, n, STALL_MS);
+    if (n + WIRE_HEADER_SIZE <= GATHER_FRAME)
+        return gather(call, type, p, n);
+    int r = flush(call);
+    if (r >= 0)
+        r = init_conn_send(&call->conn, type, p, n, STALL_MS);
     return r == -ECONNRESET ? -EPIPE : r;
 }
 
@@ -84,7 +111,8 @@ int file_put_hole(struct file_call *call, uint64_t n)
 
 int file_put_end(struct file_call *call)
 {
-    return put(call, WIRE_END, NULL, 0);
+    int r = put(call, WIRE_END, NULL, 0);
+    return r < 0 ? r : flush(call);
 }
 
 int file_call_fd(const struct file_call *call)
@@ -97,6 +125,7 @@ void file_call_free(struct file_call *call)
     if (!call)
         return;
     init_conn_done(&call->conn);
+    buf_done(&call->gathered);
     free(call);
 }
 
@@ -213,6 +242,25 @@ ssize_t file_read(struct file_call *call, void *out, size_t max, int hangup_fd, 
         return refused(call, &f, err);
     call->done = f.h.type == WIRE_OK;
     return call->done ? 0 : lost(call, -EPROTO, err);
+}
+
+int file_call_check(struct file_call *call, int hangup_fd, struct err *err)
+{
+    struct wire_header h;
+    int r = init_conn_peek(&call->conn, -1, hangup_fd, &h);
+    if (r < 0)
+        return r == -ECANCELED ? r : lost(call, r, err);
+    if (h.type != WIRE_ERROR)
+        return 0;
+    struct file_event ev;
+    r = file_next(call, -1, hangup_fd, &ev, err);
+    return r < 0 ? r : lost(call, -EPROTO, err);
+}
+
+void file_call_redirect(struct file_call *call, int fd)
+{
+    (void)close(call->conn.fd);
+    call->conn.fd = fd;
 }
 
 int file_do(struct core *core, const struct sandbox *s, const struct file_ask *ask,

@@ -95,6 +95,10 @@ void file_event_done(struct file_event *ev);
 ssize_t file_read(struct file_call *call, void *out, size_t max, int hangup_fd, struct err *err);
 /* After range_not_satisfiable: the size of the file. */
 uint64_t file_call_size(const struct file_call *call);
+/* For archiver.c. Wait for the first answer, and fail if it is a refusal; it is not taken. Then let
+ * the call read from another socket (takes fd) what answers in init's place. */
+int file_call_check(struct file_call *call, int hangup_fd, struct err *err);
+void file_call_redirect(struct file_call *call, int fd);
 int file_call_fd(const struct file_call *call); /* borrowed: to be handed to warren-archive */
 void file_call_free(struct file_call *call);    /* ends it, wherever it is; NULL is fine */
 DEFINE_FREEP(struct file_call *, file_call_free)

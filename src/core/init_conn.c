@@ -111,19 +111,13 @@ static int64_t deadline_of(int timeout_ms)
     return timeout_ms < 0 ? -1 : clock_mono_ms() + timeout_ms;
 }
 
-int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size_t n,
-                   int timeout_ms)
+/* All that the message holds; it is used up. */
+static int send_all(struct init_conn *c, struct msghdr *m, int timeout_ms)
 {
-    if (n > WIRE_PAYLOAD_MAX)
-        return -EMSGSIZE;
-    unsigned char head[WIRE_HEADER_SIZE];
-    wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n, .type = (uint8_t)type });
-    struct iovec iov[2] = { { head, sizeof(head) }, { (void *)(uintptr_t)p, n } };
-    struct msghdr m = { .msg_iov = iov, .msg_iovlen = n ? 2 : 1 };
     int64_t deadline = -2; /* the clock is read only if the socket is full */
 
     for (;;) {
-        ssize_t sent = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = sendmsg(c->fd, m, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EAGAIN) {
             if (deadline == -2)
                 deadline = deadline_of(timeout_ms);
@@ -140,16 +134,33 @@ int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size
         if (sent < 0)
             return errno == EPIPE ? -ECONNRESET : -errno;
         size_t done = (size_t)sent;
-        while (m.msg_iovlen > 0 && done >= m.msg_iov->iov_len) {
-            done -= m.msg_iov->iov_len;
-            m.msg_iov++;
-            m.msg_iovlen--;
+        while (m->msg_iovlen > 0 && done >= m->msg_iov->iov_len) {
+            done -= m->msg_iov->iov_len;
+            m->msg_iov++;
+            m->msg_iovlen--;
         }
-        if (m.msg_iovlen == 0)
+        if (m->msg_iovlen == 0)
             return 0;
-        m.msg_iov->iov_base = (char *)m.msg_iov->iov_base + done;
-        m.msg_iov->iov_len -= done;
+        m->msg_iov->iov_base = (char *)m->msg_iov->iov_base + done;
+        m->msg_iov->iov_len -= done;
     }
+}
+
+int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size_t n,
+                   int timeout_ms)
+{
+    if (n > WIRE_PAYLOAD_MAX)
+        return -EMSGSIZE;
+    unsigned char head[WIRE_HEADER_SIZE];
+    wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n, .type = (uint8_t)type });
+    struct iovec iov[2] = { { head, sizeof(head) }, { (void *)(uintptr_t)p, n } };
+    return send_all(c, &(struct msghdr){ .msg_iov = iov, .msg_iovlen = n ? 2 : 1 }, timeout_ms);
+}
+
+int init_conn_send_frames(struct init_conn *c, const struct buf *frames, int timeout_ms)
+{
+    struct iovec iov = { frames->data, frames->len };
+    return send_all(c, &(struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 }, timeout_ms);
 }
 
 void init_conn_feed(struct init_conn *c, const void *p, size_t n)
@@ -361,6 +372,23 @@ ssize_t init_conn_data(struct init_conn *c, void *out, size_t max, int timeout_m
             if (n != 0)
                 return n;
         }
+    }
+}
+
+int init_conn_peek(struct init_conn *c, int timeout_ms, int hangup_fd, struct wire_header *ret_h)
+{
+    unsigned char head[WIRE_HEADER_SIZE];
+    for (;;) {
+        int r = wait_readable(c->fd, timeout_ms, hangup_fd);
+        if (r < 0)
+            return r;
+        ssize_t n = recv(c->fd, head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
+        if (n == (ssize_t)sizeof(head))
+            return wire_header_get(head, ret_h);
+        if (n >= 0) /* a header is sent in one piece: this one will not come */
+            return n == 0 ? -ECONNRESET : -EPROTO;
+        if (errno != EAGAIN && errno != EINTR)
+            return -errno;
     }
 }
 

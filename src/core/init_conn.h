@@ -38,12 +38,16 @@ void init_conn_done(struct init_conn *c);
 /* Sends a whole frame, waiting for room at most timeout_ms. */
 int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size_t n,
                    int timeout_ms);
+/* Whole frames that were made before, at once. */
+int init_conn_send_frames(struct init_conn *c, const struct buf *frames, int timeout_ms);
 /* 0 and a frame; -ETIMEDOUT, -ECANCELED (hangup_fd's peer went away), -ECONNRESET (init did),
  * -EPROTO. timeout_ms -1: none; hangup_fd -1: none. */
 int init_conn_recv(struct init_conn *c, int timeout_ms, int hangup_fd, struct init_frame *ret_f);
 /* Bytes of DATA frames, received straight into `out` where nothing is buffered: how many, or 0
  * when the next frame is not DATA (init_conn_recv has it); failures as of init_conn_recv. */
 ssize_t init_conn_data(struct init_conn *c, void *out, size_t max, int timeout_ms, int hangup_fd);
+/* The next frame's header, which stays where it is: in the socket. Only before the first receive. */
+int init_conn_peek(struct init_conn *c, int timeout_ms, int hangup_fd, struct wire_header *ret_h);
 /* Sends p and then the end of input while later receives wait. Keeps p until the end. */
 void init_conn_feed(struct init_conn *c, const void *p, size_t n);
 /* The failure that an ERROR frame tells of. */

@@ -130,6 +130,7 @@ struct watch {
 
 struct core {
     char *run_dir;
+    int archive_fd; /* the program warren-archive, held open; 0 or below: it is not there */
     _Atomic bool stopping; /* give up waiting for a keeper that is away */
     struct store *store;
     struct table table;

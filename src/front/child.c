@@ -24,7 +24,7 @@
 #define EXEC_FAILED 127
 #define RESTART_PAUSE_MS 50
 
-static int keeper_path(char path[PATH_MAX], struct err *err)
+int child_program(const char *name, char path[PATH_MAX], struct err *err)
 {
     const char *dir = getenv("WARREN_LIBEXEC");
     char self[PATH_MAX];
@@ -38,9 +38,9 @@ static int keeper_path(char path[PATH_MAX], struct err *err)
             *slash = '\0';
         dir = self;
     }
-    int n = snprintf(path, PATH_MAX, "%s/" KEEPER_NAME, dir);
+    int n = snprintf(path, PATH_MAX, "%s/%s", dir, name);
     if (n < 0 || n >= PATH_MAX)
-        return err_set(err, ENAMETOOLONG, "the path of " KEEPER_NAME " is too long");
+        return err_set(err, ENAMETOOLONG, "the path of %s is too long", name);
     if (access(path, X_OK) < 0)
         return err_set(err, errno, "there is no program '%s'; WARREN_LIBEXEC says where it is",
                        path);
@@ -130,7 +130,7 @@ int child_start(const struct child_config *config, struct child *ret_child, stru
     char path[PATH_MAX], uid[16], parent[16], ready[16];
     int alive[2], tell[2];
 
-    int r = keeper_path(path, err);
+    int r = child_program(KEEPER_NAME, path, err);
     if (r < 0)
         return r;
     if (pipe2(alive, O_CLOEXEC) < 0)

@@ -5,6 +5,7 @@
  * it went, they see the end of that pipe and go too. The keeper tells on a second pipe that it is
  * ready. A Ctrl-C meant for us reaches neither. */
 #pragma once
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +23,8 @@ struct child {
     _Atomic uint64_t *restarts; /* of the keeper; a page shared with the launcher, or NULL */
 };
 
+/* Where a program of ours is: beside this one, or where WARREN_LIBEXEC says. */
+int child_program(const char *name, char path[PATH_MAX], struct err *err);
 /* Starts both and waits until the keeper is ready. */
 int child_start(const struct child_config *config, struct child *ret_child, struct err *err);
 /* Ends both, waiting up to timeout_ms. */

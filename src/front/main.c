@@ -36,7 +36,7 @@ struct world {
     /* The directories as the daemon goes on knowing them: held open, so that it need not be allowed
      * through the directories above them once it is an ordinary user. */
     char data_ref[REF_MAX], run_ref[REF_MAX];
-    int lock_fd, tcp_fd, admin_fd, data_fd, run_fd;
+    int lock_fd, tcp_fd, admin_fd, data_fd, run_fd, archive_fd;
     struct child keeper;
     struct core *core;
     struct server *server;
@@ -55,6 +55,7 @@ static void world_done(struct world *w)
     cleanup_close(&w->lock_fd);
     cleanup_close(&w->data_fd);
     cleanup_close(&w->run_fd);
+    cleanup_close(&w->archive_fd);
     options_done(&w->options);
     free(w->data);
     free(w->run);
@@ -107,8 +108,21 @@ static int hold(const char *dir, int *ret_fd, char ref[REF_MAX], struct err *err
     return 0;
 }
 
+/* Held open, since our user may not be allowed to walk to it. */
+static void hold_archiver(struct world *w)
+{
+    char path[PATH_MAX];
+    struct err err = ERR_INIT;
+    if (child_program("warren-archive", path, &err) >= 0)
+        w->archive_fd = open(path, O_PATH | O_CLOEXEC);
+    if (w->archive_fd < 0)
+        log_warn("archives of files will be refused: %s",
+                 err.msg[0] ? err.msg : "warren-archive cannot be opened");
+}
+
 static int prepare(struct world *w, struct err *err)
 {
+    hold_archiver(w);
     int r = take_first_key(w, err);
     if (r >= 0)
         r = setup_user(w->options.user, &w->user, err);
@@ -158,7 +172,8 @@ static int start(struct world *w, struct err *err)
                                   .first_key = w->first_key,
                                   .pool_size = w->options.pool_size,
                                   .usage_interval_ms = w->options.usage_interval_s * 1000ll,
-                                  .usage_keep_days = w->options.usage_keep_days };
+                                  .usage_keep_days = w->options.usage_keep_days,
+                                  .archive_fd = w->archive_fd };
     r = core_new(&config, &w->core, err);
     if (r < 0)
         return r;
@@ -238,6 +253,7 @@ int main(int argc, char **argv)
                        .admin_fd = -1,
                        .data_fd = -1,
                        .run_fd = -1,
+                       .archive_fd = -1,
                        .keeper = { .alive_fd = -1 } };
     struct err err = ERR_INIT;
 

@@ -36,3 +36,6 @@ const char *files_etag(const struct file_entry *e, char out[FILES_ETAG_MAX]);
 /* What a header that names one tag means to init: *, or the tag without quotes. -EINVAL. */
 int files_etag_parse(const char *header, char out[FILES_ETAG_MAX]);
 bool files_etag_listed(const char *header, const struct file_entry *e); /* weak comparison */
+/* Enter, and answer with the trees of a TREE_OUT as one archive. */
+int files_reply_archive(struct request *req, const struct file_ask *ask, const char *format,
+                        struct err *err);

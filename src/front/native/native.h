@@ -60,7 +60,11 @@ int native_file_xattr_set(struct request *req, struct err *err);
 int native_file_xattr_remove(struct request *req, struct err *err);
 int native_file_usage(struct request *req, struct err *err);
 int native_file_find(struct request *req, struct err *err);
-extern const struct route_sink native_file_sink;
+int native_file_archive(struct request *req, struct err *err);
+int native_file_unpack(struct request *req, struct err *err);
+int native_file_read_many(struct request *req, struct err *err);
+int native_file_write_many(struct request *req, struct err *err);
+extern const struct route_sink native_file_sink, native_file_archive_sink, native_file_write_sink;
 
 int native_event_list(struct request *req, struct err *err);
 int native_key_create(struct request *req, struct err *err);

@@ -41,6 +41,10 @@ const struct route native_routes[] = {
     { "DELETE", "/v1/sandboxes/{id}/files/xattrs",   AUTH_KEY, BODY_NONE,   native_file_xattr_remove,  NULL },
     { "GET",    "/v1/sandboxes/{id}/files/usage",    AUTH_KEY, BODY_NONE,   native_file_usage,         NULL },
     { "GET",    "/v1/sandboxes/{id}/files/find",     AUTH_KEY, BODY_NONE,   native_file_find,          NULL },
+    { "GET",    "/v1/sandboxes/{id}/files/archive",  AUTH_KEY, BODY_NONE,   native_file_archive,       NULL },
+    { "PUT",    "/v1/sandboxes/{id}/files/archive",  AUTH_KEY, BODY_STREAM, native_file_unpack,        &native_file_archive_sink },
+    { "POST",   "/v1/sandboxes/{id}/files/read",     AUTH_KEY, BODY_JSON,   native_file_read_many,     NULL },
+    { "POST",   "/v1/sandboxes/{id}/files/write",    AUTH_KEY, BODY_STREAM, native_file_write_many,    &native_file_write_sink },
 
     { "GET",    "/v1/images",        AUTH_KEY, BODY_NONE,   native_image_list,   NULL },
     { "PUT",    "/v1/images/{name}", AUTH_KEY, BODY_STREAM, native_image_put,    &native_image_sink },

@@ -1,0 +1,39 @@
+/* warren-archive - reads or writes one archive for warrend, with no rights of its own.
+ *
+ * Archives are the most complicated thing a stranger can send, so they are parsed here: a process
+ * that holds three descriptors and can open nothing. 0 or 1 is the archive, 3 the connection to
+ * the sandbox's init with its operation already asked for, 4 takes the report: one frame, OK or
+ * ERROR (before an unpack's OK, an ENTRY for each file that was made). */
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "archive/confine.h"
+#include "archive/pack.h"
+#include "archive/tree.h"
+#include "archive/unpack.h"
+
+int main(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+    bool packing = argc == 3 && strcmp(argv[1], "pack") == 0;
+
+    if (!packing && (argc != 3 || strcmp(argv[1], "unpack") != 0)) {
+        (void)fprintf(stderr, "usage: warren-archive pack|unpack FORMAT\n"
+                              "warrend starts this program; it is of no use by hand\n");
+        return 2;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* names in archives are that, or bytes */
+    (void)setenv("TZ", "UTC0", 1);        /* zip has local times; no file is read for this one */
+    tzset();
+    int r = confine(&err);
+    if (r >= 0)
+        r = packing ? pack(argv[2], STDOUT_FILENO, &err) : unpack(argv[2], STDIN_FILENO, &err);
+    if (r < 0)
+        tree_report_error(&err);
+    return r < 0 ? 1 : 0;
+}
