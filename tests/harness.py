@@ -217,9 +217,10 @@ class Api:
 
     # -- the rest
 
-    def import_image(self, name, path, timeout=300):
+    def import_image(self, name, path, public=True, timeout=300):
         with open(path, "rb") as f:
-            return self.ok("PUT", f"/v1/images/{name}", f, timeout=timeout,
+            return self.ok("PUT", f"/v1/images/{urllib.parse.quote(name, safe='')}" +
+                           ("?public=true" if public else ""), f, timeout=timeout,
                            headers={"Content-Length": str(os.path.getsize(path))})
 
     def events(self, since=0, sandbox=None, limit=1000):

@@ -86,16 +86,6 @@ static void remove_strangers(struct core *core, const struct keeper_row *rows, s
     }
 }
 
-static int remove_stray_trees(struct core *core, struct err *err)
-{
-    _cleanup_free_ struct keeper_row *rows = NULL;
-    size_t n = 0;
-    int r = keeper_ask_list(core, KEEPER_IMAGE_LIST, &rows, &n, err);
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        image_tree_release(core, rows[i].image); /* an import that was cut */
-    return r;
-}
-
 int adopt(struct core *core, struct err *err)
 {
     _cleanup_free_ struct keeper_row *rows = NULL;
@@ -111,5 +101,5 @@ int adopt(struct core *core, struct err *err)
     keeper_rows_sort(rows, n);
     remove_strangers(core, rows, n);
     settle_all(core, rows, n);
-    return remove_stray_trees(core, err);
+    return images_sweep(core, err);
 }

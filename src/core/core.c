@@ -42,6 +42,8 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->usage.lock, NULL);
     (void)pthread_mutex_init(&core->usage.flush, NULL);
     wait_init(&core->feed.more);
+    wait_init(&core->images.made);
+    core->blobs.dir = core->blobs.partial = -1;
     wait_init(&core->pool.wake);
     wait_init(&core->pool.changed);
     wait_init(&core->timers.wake);
@@ -68,6 +70,8 @@ static int load(struct core *core, const struct core_config *config, struct err 
         r = teams_load(core, err);
     if (r >= 0)
         r = keyring_load(core, config->first_key, err);
+    if (r >= 0)
+        r = blobs_open(core, config->data_dir, err);
     if (r >= 0)
         r = images_load(core, err);
     if (r >= 0)
@@ -114,6 +118,7 @@ void core_free(struct core *core)
     usage_stop(core);
     table_done(&core->table);
     images_done(&core->images);
+    blobs_close(core);
     keyring_done(&core->keyring);
     teams_done(&core->teams);
     replays_done(core);

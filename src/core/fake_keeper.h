@@ -22,9 +22,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/image.h"
+#include "core/images.h"
 #include "core/private.h"
 #include "core/sandbox.h"
 #include "wire/keeper.h"
+#include "wire/unpack.h"
 
 #define FAKE_CELLS_MAX 4096
 #define FAKE_IMAGES_MAX 64
@@ -47,7 +49,7 @@ struct fake_keeper {
     size_t n;
     char images[FAKE_IMAGES_MAX][KEEPER_IMAGE_SIZE];
     size_t n_images;
-    unsigned asked[KEEPER_PROBE + 1]; /* how often each operation came */
+    unsigned asked[KEEPER_SPLIT + 1]; /* how often each operation came */
     unsigned fail_op;                 /* the next of these fails so */
     int fail_code;
     const char *fail_what;
@@ -115,8 +117,14 @@ static void fake_image(struct fake_keeper *k, const struct keeper_request *req, 
                 memcpy(k->images[i], k->images[--k->n_images], KEEPER_IMAGE_SIZE);
         return;
     }
-    while ((n = read(in, block, sizeof(block))) > 0)
+    struct digest *hash = digest_begin();
+    char diff_id[DIGEST_SIZE];
+    while ((n = read(in, block, sizeof(block))) > 0) {
         reply->size_bytes += (uint64_t)n;
+        CHECK_OK(digest_add(hash, block, (size_t)n));
+    }
+    CHECK_OK(digest_end(hash, diff_id));
+    memcpy(reply->diff_id, diff_id + DIGEST_HEX, sizeof(reply->diff_id));
     memcpy(k->images[k->n_images++], req->image, KEEPER_IMAGE_SIZE);
 }
 
@@ -129,8 +137,15 @@ static void fake_usage(const struct fake_cell *c, struct keeper_reply *reply)
     reply->usage.memory_bytes = c->memory_bytes;
 }
 
+/* No archive of images ever comes here: what is imported is a root filesystem. */
+static void fake_split(int out)
+{
+    const struct split_head head = { .kind = SPLIT_ROOTFS };
+    (void)fd_write_full(out, &head, sizeof(head));
+}
+
 /* The lock is held. */
-static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *req, int in)
+static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *req, const int *in)
 {
     struct keeper_reply reply = { .version = KEEPER_VERSION };
     struct fake_cell *c = fake_find(k, req->id);
@@ -152,8 +167,10 @@ static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *
         fake_usage(c, &reply);
     } else if (req->op == KEEPER_LIST || req->op == KEEPER_IMAGE_LIST) {
         fake_list(k, fd, req->op);
-    } else if (req->op == KEEPER_IMAGE_PUT || req->op == KEEPER_IMAGE_RM) {
-        fake_image(k, req, in, &reply);
+    } else if (req->op == KEEPER_LAYER_PUT || req->op == KEEPER_IMAGE_RM) {
+        fake_image(k, req, in[0], &reply);
+    } else if (req->op == KEEPER_SPLIT) {
+        fake_split(in[1]);
     }
     if (k->drop_op == req->op)
         k->drop_op = 0;
@@ -165,12 +182,12 @@ static void *fake_run(void *ctx)
 {
     struct fake_keeper *k = ctx;
     for (;;) {
-        int fd = accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC), in = -1;
+        int fd = accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC), in[2] = { -1, -1 };
         if (fd < 0)
             return NULL;
         struct keeper_request req;
         size_t nfds = 0;
-        ssize_t n = fd_recv_msg(fd, &req, sizeof(req), &in, 1, &nfds);
+        ssize_t n = fd_recv_msg(fd, &req, sizeof(req), in, 2, &nfds);
         if (n == sizeof(req) && req.op == KEEPER_WATCH) {
             (void)pthread_mutex_lock(&k->lock);
             if (k->watch_fd >= 0)
@@ -190,8 +207,7 @@ static void *fake_run(void *ctx)
             fake_do(k, fd, &req, in);
             (void)pthread_mutex_unlock(&k->lock);
         }
-        if (nfds)
-            (void)close(in);
+        fd_close_all(in, nfds);
         (void)close(fd);
     }
 }
@@ -312,13 +328,25 @@ FAKE_UNUSED static struct core *world_start(struct world *w, unsigned pool)
     return w->core;
 }
 
+/* An image of one layer whose tree the keeper does not have to make. */
 FAKE_UNUSED static void world_image(struct world *w, const char *name, const char *tree)
 {
-    struct image image = { .size_bytes = 1, .created_ms = 1 };
-    (void)snprintf(image.name, sizeof(image.name), "%s", name);
-    (void)snprintf(image.tree, sizeof(image.tree), "%s", tree);
-    (void)snprintf(image.digest, sizeof(image.digest), "sha256:x");
-    CHECK_OK(image_record(w->core, &image, NULL));
+    struct layer l = { .l = { .size_bytes = 1, .media_type = OCI_LAYER } };
+    struct image_config config = { .created_ms = 1 };
+    struct image image;
+    (void)snprintf(l.l.diff_id, sizeof(l.l.diff_id), "sha256:%s", tree);
+    memcpy(l.l.chain, l.l.diff_id, sizeof(l.l.chain));
+    memcpy(l.l.digest, l.l.diff_id, sizeof(l.l.digest));
+    (void)snprintf(l.l.tree, sizeof(l.l.tree), "%s", tree);
+    CHECK_OK(layer_record(w->core, &l, NULL));
+    (void)pthread_mutex_lock(&w->core->images.lock);
+    CHECK_OK(images_add_layer(&w->core->images, &l));
+    (void)pthread_mutex_unlock(&w->core->images.lock);
+    CHECK_OK(image_config_add(&config, l.l.diff_id, name, 1));
+    char *text = image_config_text(&config);
+    CHECK_OK(image_create(w->core, OWNER_DEFAULT, name, true, text, NULL, &l.l, 1, &image, NULL));
+    image_config_done(&config);
+    free(text);
 }
 
 /* A core on an empty directory, with an image `base`. */

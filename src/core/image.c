@@ -3,73 +3,69 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/event.h"
-#include "core/keeper.h"
+#include "core/images.h"
 #include "core/pool.h"
 #include "core/table.h"
 
 #define LOG_MODULE "image"
+#define TAG_MAX 128
+#define LATEST ":latest"
+
+/* ---- names ---- */
+
+static bool is_lower(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool tag_valid(const char *tag)
+{
+    size_t n = strlen(tag);
+    if (n == 0 || n > TAG_MAX || tag[0] == '.' || tag[0] == '-')
+        return false;
+    for (const char *p = tag; *p; p++)
+        if (!is_lower(*p) && !(*p >= 'A' && *p <= 'Z') && !strchr("._-", *p))
+            return false;
+    return true;
+}
+
+static const char *tag_at(const char *name)
+{
+    const char *slash = strrchr(name, '/'), *colon = strrchr(name, ':');
+    return colon && (!slash || colon > slash) ? colon : NULL;
+}
 
 bool image_name_valid(const char *name)
 {
     size_t n = strnlen(name, IMAGE_NAME_MAX);
-    if (n == 0 || n == IMAGE_NAME_MAX)
+    if (n == 0 || n == IMAGE_NAME_MAX || !is_lower(name[0]))
         return false;
-    for (size_t i = 0; i < n; i++) {
-        char c = name[i];
-        bool alnum = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        if (!alnum && (i == 0 || !strchr("._/:-", c)))
+    const char *tag = tag_at(name);
+    size_t end = tag ? (size_t)(tag - name) : n;
+    for (size_t i = 0; i < end; i++) {
+        if (!is_lower(name[i]) && !strchr("._/:-", name[i]))
+            return false;
+        if (name[i] == '/' && (i + 1 == end || !is_lower(name[i + 1])))
             return false;
     }
-    return true;
+    return end > 0 && is_lower(name[end - 1]) && (!tag || tag_valid(tag + 1));
 }
 
-/* With the lock held. */
-static struct image *find(struct images *im, const char *name)
+int image_name_normal(const char *name, char ret_name[IMAGE_NAME_MAX], struct err *err)
 {
-    for (size_t i = 0; i < im->n; i++)
-        if (strcmp(im->items[i].name, name) == 0)
-            return &im->items[i];
-    return NULL;
-}
-
-static int put(struct images *im, const struct image *image)
-{
-    struct image *at = find(im, image->name);
-    if (!at) {
-        struct image *items = reallocarray(im->items, im->n + 1, sizeof(*items));
-        if (!items)
-            return -ENOMEM;
-        im->items = items;
-        at = &im->items[im->n++];
-    }
-    *at = *image;
+    if (!image_name_valid(name))
+        return err_name(err, EINVAL, "invalid_reference",
+                        "'%.64s' is no image's name: [host[:port]/]name[:tag], the name in a-z, "
+                        "0-9, '.', '_', '/' and '-', %d bytes at most",
+                        name, IMAGE_NAME_MAX - 1);
+    (void)snprintf(ret_name, IMAGE_NAME_MAX, "%s", name);
+    const char *tag = tag_at(ret_name);
+    if (tag && strcmp(tag, LATEST) == 0)
+        ret_name[tag - ret_name] = '\0';
     return 0;
-}
-
-static int load_row(void *ctx, const struct store_image *row)
-{
-    struct image image = { .size_bytes = (uint64_t)row->size_bytes, .created_ms = row->created_ms };
-    if (!image_name_valid(row->name) || strlen(row->tree) != KEEPER_IMAGE_SIZE - 1)
-        return 0;
-    (void)snprintf(image.name, sizeof(image.name), "%s", row->name);
-    (void)snprintf(image.tree, sizeof(image.tree), "%s", row->tree);
-    (void)snprintf(image.digest, sizeof(image.digest), "%s", row->digest);
-    return put(ctx, &image);
-}
-
-int images_load(struct core *core, struct err *err)
-{
-    int r = store_image_each(core->store, load_row, &core->images, err);
-    return r == -ENOMEM ? err_set(err, ENOMEM, "cannot allocate the images") : r;
-}
-
-void images_done(struct images *im)
-{
-    free(im->items);
-    im->items = NULL;
-    im->n = 0;
 }
 
 static int not_found(struct err *err, const char *name)
@@ -78,15 +74,27 @@ static int not_found(struct err *err, const char *name)
                     "no image '%.128s' here; `warren image ls` shows what there is", name);
 }
 
-int image_get(struct core *core, const char *name, struct image *ret_image, struct err *err)
+/* ---- looking ---- */
+
+int image_resolve(struct core *core, const char *owner, const char *name, struct image *ret_image,
+                  struct image_config *ret_config, struct err *err)
 {
     struct images *im = &core->images;
+    char normal[IMAGE_NAME_MAX];
+    int r = image_name_normal(name, normal, NULL);
+    if (r < 0)
+        return not_found(err, name);
     (void)pthread_mutex_lock(&im->lock);
-    const struct image *found = find(im, name);
-    if (found)
-        *ret_image = *found;
+    const struct image_name *n = images_find(im, owner, normal);
+    if (n) {
+        images_describe(im, n, ret_image);
+        if (ret_config)
+            r = image_config_copy(&n->content->parsed, ret_config);
+    }
     (void)pthread_mutex_unlock(&im->lock);
-    return found ? 0 : not_found(err, name);
+    if (r < 0)
+        return err_set(err, -r, "cannot copy a configuration");
+    return n ? 0 : not_found(err, name);
 }
 
 static int compare(const void *a, const void *b)
@@ -94,102 +102,243 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct image *)a)->name, ((const struct image *)b)->name);
 }
 
-int image_list(struct core *core, struct image **ret_images, size_t *ret_n, struct err *err)
+int image_list(struct core *core, const char *owner, const char *prefix, struct image **ret_images,
+               size_t *ret_n, struct err *err)
 {
     struct images *im = &core->images;
+    size_t n = 0, skip = prefix ? strlen(prefix) : 0;
     (void)pthread_mutex_lock(&im->lock);
-    size_t n = im->n;
-    struct image *copy = calloc(n + 1, sizeof(*copy));
-    if (copy && n)
-        memcpy(copy, im->items, n * sizeof(*copy));
+    struct image *list = calloc(im->n_names + 1, sizeof(*list));
+    for (size_t i = 0; list && i < im->n_names; i++) {
+        const struct image_name *name = &im->names[i];
+        if ((skip && strncmp(name->name, prefix, skip) != 0) ||
+            images_find(im, owner, name->name) != name)
+            continue;
+        images_describe(im, name, &list[n++]);
+    }
     (void)pthread_mutex_unlock(&im->lock);
-    if (!copy)
+    if (!list)
         return err_set(err, ENOMEM, "cannot allocate the images");
-    qsort(copy, n, sizeof(*copy), compare);
-    *ret_images = copy;
+    qsort(list, n, sizeof(*list), compare);
+    *ret_images = list;
     *ret_n = n;
     return 0;
 }
 
-bool image_tree_named(struct core *core, const char *tree)
+int image_layers(struct core *core, const struct image *image, struct image_layer **ret_layers,
+                 size_t *ret_n, struct err *err)
 {
     struct images *im = &core->images;
-    bool named = false;
+    struct image_layer *layers = NULL;
     (void)pthread_mutex_lock(&im->lock);
-    for (size_t i = 0; i < im->n && !named; i++)
-        named = strcmp(im->items[i].tree, tree) == 0;
+    const struct content *c = images_content(im, image->digest);
+    if (c && (layers = calloc(c->n + 1, sizeof(*layers)))) {
+        memcpy(layers, c->layers, c->n * sizeof(*layers));
+        *ret_n = c->n;
+    }
     (void)pthread_mutex_unlock(&im->lock);
-    return named;
+    if (!layers)
+        return c ? err_set(err, ENOMEM, "cannot allocate layers") : not_found(err, image->name);
+    *ret_layers = layers;
+    return 0;
 }
 
-void image_tree_release(struct core *core, const char *tree)
+int image_texts(struct core *core, const struct image *image, char **ret_manifest,
+                char **ret_config, struct err *err)
 {
-    if (image_tree_named(core, tree) || box_tree_used(core, tree))
-        return;
-    warm_pool_forget(core, tree);
-    struct err err = ERR_INIT;
-    int r = keeper_ask_image_rm(core, tree, &err);
-    if (r < 0 && r != -ENOENT)
-        log_warn("tree stays until the next start tree=%s err=\"%s\"", tree, err.msg);
+    struct images *im = &core->images;
+    char *manifest = NULL, *config = NULL;
+    (void)pthread_mutex_lock(&im->lock);
+    const struct content *c = images_content(im, image->digest);
+    if (c) {
+        manifest = strdup(c->manifest);
+        config = strdup(c->config);
+    }
+    (void)pthread_mutex_unlock(&im->lock);
+    if (!c)
+        return not_found(err, image->name);
+    if (!manifest || !config) {
+        free(manifest);
+        free(config);
+        return err_set(err, ENOMEM, "cannot copy an image");
+    }
+    if (ret_manifest)
+        *ret_manifest = take_ptr(manifest);
+    if (ret_config)
+        *ret_config = take_ptr(config);
+    free(manifest);
+    free(config);
+    return 0;
 }
+
+/* ---- naming ---- */
 
 static void tell(struct core *core, const char *type, const struct image *image)
 {
     char data[IMAGE_NAME_MAX + 128];
     int n = snprintf(data, sizeof(data), "{\"name\":\"%s\",\"digest\":\"%s\"}", image->name,
                      image->digest);
-    event_emit(core, OWNER_DEFAULT, NULL, type, n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
+    event_emit(core, image->owner, NULL, type, n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
 }
 
-int image_record(struct core *core, const struct image *image, struct err *err)
+/* With the lock held: the content that the name had, if nothing else names it; it is out of the
+ * memory then. */
+static struct content *orphan(struct images *im, const struct content *old)
+{
+    if (!old || images_names_of(im, old) > 0)
+        return NULL;
+    return images_take_content(im, old->digest);
+}
+
+/* Points a name at a content that is in memory already; fills *ret_image. */
+static int point(struct core *core, const struct image_name *name, const char *digest,
+                 struct image *ret_image, struct err *err)
 {
     struct images *im = &core->images;
-    struct store_image row = { .name = image->name,
-                               .tree = image->tree,
-                               .digest = image->digest,
-                               .size_bytes = (int64_t)image->size_bytes,
-                               .created_ms = image->created_ms };
-    int r = store_image_put(core->store, &row, err);
+    struct store_name row = { .owner = name->owner,
+                              .name = name->name,
+                              .digest = digest,
+                              .public = name->public,
+                              .created_ms = name->created_ms };
+    int r = store_name_put(core->store, &row, err);
     if (r < 0)
         return r;
-    struct image old = { .tree = "" };
+    struct image_name n = *name;
+    struct content *gone = NULL;
+    char old_tree[KEEPER_IMAGE_SIZE] = "";
     (void)pthread_mutex_lock(&im->lock);
-    const struct image *at = find(im, image->name);
-    if (at)
-        old = *at;
-    r = put(im, image);
+    n.content = images_content(im, digest);
+    const struct image_name *was = images_own(im, n.owner, n.name);
+    const struct content *old = was ? was->content : NULL;
+    if (old && old->n)
+        memcpy(old_tree, old->layers[old->n - 1].tree, sizeof(old_tree));
+    r = n.content ? images_put_name(im, &n) : -ENOENT;
+    if (r >= 0) {
+        gone = old != n.content ? orphan(im, old) : NULL;
+        images_describe(im, &n, ret_image);
+    }
     (void)pthread_mutex_unlock(&im->lock);
     if (r < 0)
-        return err_set(err, -r, "cannot allocate an image");
-    warm_pool_replace(core, old.tree[0] ? old.tree : NULL, image->tree);
-    if (old.tree[0])
-        image_tree_release(core, old.tree);
-    tell(core, "image.added", image);
-    log_info("added image=%s digest=%s bytes=%llu", image->name, image->digest,
-             (unsigned long long)image->size_bytes);
+        return err_set(err, -r, "cannot name an image");
+    warm_pool_replace(core, old_tree[0] ? old_tree : NULL, ret_image->tree);
+    if (gone)
+        content_release(core, gone);
+    tell(core, "image.added", ret_image);
+    log_info("added image=%s digest=%s bytes=%llu", ret_image->name, ret_image->digest,
+             (unsigned long long)ret_image->size_bytes);
     return 0;
 }
 
-int image_remove(struct core *core, const char *name, struct err *err)
+/* Puts it into the database and the memory, unless it is there already. Takes c. */
+static int add_content(struct core *core, struct content *c, struct err *err)
 {
     struct images *im = &core->images;
-    struct image image;
-    int r = image_get(core, name, &image, err);
+    struct store_content row = { .digest = c->digest,
+                                 .chain = c->layers[c->n - 1].chain,
+                                 .manifest = c->manifest,
+                                 .config = c->config,
+                                 .created_ms = c->created_ms };
+    int r = store_content_put(core->store, &row, err);
+    if (r < 0) {
+        content_free(c);
+        return r;
+    }
+    (void)pthread_mutex_lock(&im->lock);
+    if (images_content(im, c->digest))
+        content_free(c);
+    else
+        r = images_add_content(im, c);
+    (void)pthread_mutex_unlock(&im->lock);
+    return r < 0 ? err_set(err, -r, "cannot allocate an image") : 0;
+}
+
+static int name_of(const char *owner, const char *name, bool public, struct image_name *ret_n,
+                   struct err *err)
+{
+    struct image_name n = { .public = public, .created_ms = clock_now_ms() };
+    int r = image_name_normal(name, n.name, err);
     if (r < 0)
         return r;
-    if (box_tree_used(core, image.tree))
-        return err_name(err, EBUSY, "image_in_use",
-                        "a sandbox uses image '%s'; delete its sandboxes first", name);
-    r = store_image_remove(core->store, name, err);
+    if (strlen(owner) >= sizeof(n.owner))
+        return err_set(err, EINVAL, "an owner's name is too long");
+    memcpy(n.owner, owner, strlen(owner) + 1);
+    *ret_n = n;
+    return 0;
+}
+
+int image_create(struct core *core, const char *owner, const char *name, bool public,
+                 const char *config, const char *manifest, const struct image_layer *layers,
+                 size_t n, struct image *ret_image, struct err *err)
+{
+    struct image_name as;
+    struct content *c = NULL;
+    char digest[DIGEST_SIZE];
+    int r = name_of(owner, name, public, &as, err);
+    if (r >= 0)
+        r = content_new(manifest, config, layers, n, as.created_ms, &c, err);
+    if (r < 0)
+        return r;
+    memcpy(digest, c->digest, sizeof(digest));
+    r = add_content(core, c, err);
+    return r < 0 ? r : point(core, &as, digest, ret_image, err);
+}
+
+int image_tag(struct core *core, const char *owner, const char *name, const char *as,
+              struct image *ret_image, struct err *err)
+{
+    struct image_hold hold;
+    struct image_name n;
+    struct image image;
+    image_hold_begin(core, &hold);
+    int r = image_resolve(core, owner, name, &image, NULL, err);
+    if (r >= 0)
+        r = name_of(owner, as, false, &n, err);
+    if (r >= 0) {
+        n.public = image.public && strcmp(image.owner, owner) == 0;
+        r = point(core, &n, image.digest, ret_image, err);
+    }
+    image_hold_end(core, &hold);
+    return r;
+}
+
+static int in_use(struct err *err, const char *name)
+{
+    return err_name(err, EBUSY, "image_in_use",
+                    "a sandbox uses image '%.128s'; delete its sandboxes first", name);
+}
+
+int image_remove(struct core *core, const char *owner, const char *name, struct err *err)
+{
+    struct images *im = &core->images;
+    char normal[IMAGE_NAME_MAX];
+    struct image image;
+    bool last = false;
+    if (image_name_normal(name, normal, NULL) < 0)
+        return not_found(err, name);
+    (void)pthread_mutex_lock(&im->lock);
+    const struct image_name *n = images_own(im, owner, normal);
+    if (n) {
+        images_describe(im, n, &image);
+        last = images_names_of(im, n->content) == 1;
+    }
+    bool others = !n && images_find(im, owner, normal);
+    (void)pthread_mutex_unlock(&im->lock);
+    if (others)
+        return err_name(err, EPERM, "forbidden", "image '%.128s' is another team's", name);
+    if (!n)
+        return not_found(err, name);
+    if (last && box_tree_used(core, image.tree))
+        return in_use(err, name);
+    int r = store_name_remove(core->store, owner, normal, err);
     if (r < 0)
         return r;
     (void)pthread_mutex_lock(&im->lock);
-    struct image *at = find(im, name);
-    if (at)
-        *at = im->items[--im->n];
+    (void)images_take_name(im, owner, normal);
+    struct content *gone = orphan(im, images_content(im, image.digest));
     (void)pthread_mutex_unlock(&im->lock);
-    image_tree_release(core, image.tree);
+    if (gone)
+        content_release(core, gone);
     tell(core, "image.removed", &image);
-    log_info("removed image=%s", name);
+    log_info("removed image=%s", normal);
     return 0;
 }

@@ -6,7 +6,7 @@ static int import(struct core *core, const char *name, const char *text, struct 
                   struct err *err)
 {
     struct image_import *imp;
-    int r = image_import_begin(core, name, &imp, err);
+    int r = image_import_begin(core, "default", name, false, &imp, err);
     if (r < 0)
         return r;
     for (const char *p = text; *p; p++)
@@ -14,25 +14,25 @@ static int import(struct core *core, const char *name, const char *text, struct 
     return image_import_finish(imp, ret_image, err);
 }
 
-TEST(an_import_streams_to_the_keeper_and_is_named_by_its_hash)
+TEST(an_import_is_kept_as_a_blob_and_found_again)
 {
     struct world *w = world_new(0);
     struct err err = ERR_INIT;
     struct image image, got;
     CHECK_OK(import(w->core, "repo/tool:1", "abc", &image, &err));
-    CHECK_STR(image.digest,
+    CHECK_STR(image.chain,
               "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     CHECK_EQ(image.size_bytes, 3);
     CHECK_EQ(strlen(image.tree), 64);
-    CHECK_OK(image_get(w->core, "repo/tool:1", &got, &err));
+    CHECK_OK(image_resolve(w->core, "default", "repo/tool:1", &got, NULL, &err));
     CHECK_STR(got.tree, image.tree);
     world_restart(w, 0);
-    CHECK_OK(image_get(w->core, "repo/tool:1", &got, &err));
+    CHECK_OK(image_resolve(w->core, "default", "repo/tool:1", &got, NULL, &err));
     CHECK_STR(got.tree, image.tree);
 
     struct image *all;
     size_t n;
-    CHECK_OK(image_list(w->core, &all, &n, &err));
+    CHECK_OK(image_list(w->core, "default", NULL, &all, &n, &err));
     CHECK_EQ(n, 2);
     CHECK_STR(all[0].name, "base");
     free(all);
@@ -53,11 +53,11 @@ TEST(a_replaced_tree_goes_when_its_last_sandbox_does)
     CHECK_OK(sandbox_create(w->core, "default", &spec, &s, &err));
     CHECK_OK(import(w->core, "tool", "two", &second, &err));
     CHECK_EQ(w->k.n_images, 2); /* the first is still in use */
-    CHECK_EQ(image_remove(w->core, "tool", &err), 0);
+    CHECK_EQ(image_remove(w->core, "default", "tool", &err), 0);
     CHECK_EQ(w->k.n_images, 1);
     CHECK_OK(sandbox_delete(w->core, "default", s.id, &err));
     CHECK_EQ(w->k.n_images, 0);
-    CHECK_EQ(image_remove(w->core, "tool", &err), -ENOENT);
+    CHECK_EQ(image_remove(w->core, "default", "tool", &err), -ENOENT);
     CHECK_STR(err.what, "image_not_found");
     sandbox_done(&s);
     sandbox_spec_done(&spec);
@@ -74,10 +74,10 @@ TEST(an_image_in_use_stays_and_one_that_only_the_pool_uses_goes)
     sandbox_spec_init(&spec);
     WAIT_FOR((core_counts(w->core, &c), c.pool_ready == 3));
     CHECK_OK(sandbox_create(w->core, "default", &spec, &s, &err));
-    CHECK_EQ(image_remove(w->core, "base", &err), -EBUSY);
+    CHECK_EQ(image_remove(w->core, "default", "base", &err), -EBUSY);
     CHECK_STR(err.what, "image_in_use");
     CHECK_OK(sandbox_delete(w->core, "default", s.id, &err));
-    CHECK_OK(image_remove(w->core, "base", &err));
+    CHECK_OK(image_remove(w->core, "default", "base", &err));
     CHECK_EQ(fake_count(&w->k), 0);
     sandbox_done(&s);
     world_free(w);
@@ -89,16 +89,16 @@ TEST(a_failed_or_abandoned_import_leaves_nothing)
     struct err err = ERR_INIT;
     struct image image;
     struct image_import *imp;
-    fake_fail_next(&w->k, KEEPER_IMAGE_PUT, EINVAL, "invalid_image");
+    fake_fail_next(&w->k, KEEPER_LAYER_PUT, EINVAL, "invalid_image");
     CHECK_EQ(import(w->core, "tool", "abc", &image, &err), -EINVAL);
     CHECK_STR(err.what, "invalid_image");
-    CHECK_OK(image_import_begin(w->core, "tool", &imp, &err));
+    CHECK_OK(image_import_begin(w->core, "default", "tool", false, &imp, &err));
     CHECK_OK(image_import_write(imp, "abc", 3, &err));
     image_import_abort(imp);
     CHECK_EQ(w->k.n_images, 0);
-    fake_drop_next(&w->k, KEEPER_IMAGE_PUT);
+    fake_drop_next(&w->k, KEEPER_LAYER_PUT);
     CHECK_EQ(import(w->core, "tool", "abc", &image, &err), -ENOTCONN);
     CHECK_STR(err.what, "keeper_unavailable");
-    CHECK_EQ(image_get(w->core, "tool", &image, &err), -ENOENT);
+    CHECK_EQ(image_resolve(w->core, "default", "tool", &image, NULL, &err), -ENOENT);
     world_free(w);
 }

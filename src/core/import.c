@@ -1,144 +1,119 @@
+/* Imports: the archive is kept as a blob while it arrives, then looked into. */
 #include <errno.h>
-#include <fcntl.h>
-#include <openssl/evp.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "core/keeper.h"
-#include "core/private.h"
+#include "core/bundle.h"
+#include "core/images.h"
 
-#define PIPE_BYTES (1024 * 1024) /* the most an ordinary user may ask for; fewer switches */
-#define ABORT_WAIT_S 60          /* the keeper removes what it had unpacked */
-
-/* The tar goes to the keeper through a pipe while it arrives; nothing is stored here. The tree's
- * name is random and not its hash: the keeper unpacks it before the hash is known. */
 struct image_import {
     struct core *core;
+    char owner[OWNER_MAX];
     char name[IMAGE_NAME_MAX];
-    char tree[KEEPER_IMAGE_SIZE];
-    int sock, pipe;
-    bool refused; /* the keeper stopped reading: its answer says why */
-    EVP_MD_CTX *hash;
+    bool public;
+    struct blob_writer *blob;
+    struct image_hold hold;
 };
 
 static void import_free(struct image_import *imp)
 {
-    if (!imp)
-        return;
-    if (imp->sock >= 0)
-        (void)close(imp->sock);
-    if (imp->pipe >= 0)
-        (void)close(imp->pipe);
-    EVP_MD_CTX_free(imp->hash);
+    blob_abort(imp->blob);
+    image_hold_end(imp->core, &imp->hold);
     free(imp);
 }
-DEFINE_FREEP(struct image_import *, import_free)
 
-int image_import_begin(struct core *core, const char *name, struct image_import **ret_imp,
-                       struct err *err)
+int image_import_begin(struct core *core, const char *owner, const char *name, bool public,
+                       struct image_import **ret_imp, struct err *err)
 {
-    if (!image_name_valid(name))
-        return err_name(err, EINVAL, "invalid_field",
-                        "an image's name must be 1 to %d of a-z, 0-9, '.', '_', '/', ':' and "
-                        "'-', a letter or digit first",
-                        IMAGE_NAME_MAX - 1);
-    _cleanup_(import_freep) struct image_import *imp = calloc(1, sizeof(*imp));
+    char normal[IMAGE_NAME_MAX];
+    int r = image_name_normal(name, normal, err);
+    if (r < 0)
+        return r;
+    struct image_import *imp = strlen(owner) < OWNER_MAX ? calloc(1, sizeof(*imp)) : NULL;
     if (!imp)
         return err_set(err, ENOMEM, "cannot allocate an import");
     imp->core = core;
-    imp->sock = imp->pipe = -1;
-    (void)snprintf(imp->name, sizeof(imp->name), "%s", name);
-    imp->hash = EVP_MD_CTX_new();
-    if (!imp->hash || EVP_DigestInit_ex(imp->hash, EVP_sha256(), NULL) != 1)
-        return err_set(err, ENOMEM, "cannot begin a hash");
-    unsigned char raw[(KEEPER_IMAGE_SIZE - 1) / 2];
-    int r = random_bytes(raw, sizeof(raw));
-    if (r < 0)
-        return err_set(err, -r, "cannot make a tree's name");
-    hex_encode(raw, sizeof(raw), imp->tree);
-
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_set(err, errno, "cannot make a pipe");
-    imp->pipe = ends[1];
-    _cleanup_fd_ int read_end = ends[0];
-    (void)fcntl(imp->pipe, F_SETPIPE_SZ, PIPE_BYTES);
-
-    struct keeper_request req;
-    memset(&req, 0, sizeof(req));
-    req.version = KEEPER_VERSION;
-    req.op = KEEPER_IMAGE_PUT;
-    memcpy(req.image, imp->tree, sizeof(req.image));
-    r = keeper_ask_begin(core, &req, &read_end, 1, &imp->sock, err);
-    if (r < 0)
+    imp->public = public;
+    memcpy(imp->owner, owner, strlen(owner) + 1);
+    memcpy(imp->name, normal, sizeof(imp->name));
+    image_hold_begin(core, &imp->hold);
+    r = blob_begin(core, &imp->blob, err);
+    if (r < 0) {
+        import_free(imp);
         return r;
-    *ret_imp = take_ptr(imp);
+    }
+    *ret_imp = imp;
     return 0;
 }
 
 int image_import_write(struct image_import *imp, const void *p, size_t n, struct err *err)
 {
-    if (EVP_DigestUpdate(imp->hash, p, n) != 1)
-        return err_set(err, EIO, "cannot hash an image");
-    if (imp->refused)
-        return 0;
-    int r = fd_write_full(imp->pipe, p, n);
-    if (r == -EPIPE) {
-        imp->refused = true;
-        return 0; /* image_import_finish reads why */
-    }
-    return r < 0 ? err_set(err, -r, "cannot pass an image on") : 0;
+    return blob_write(imp->blob, p, n, err);
 }
 
-static int finish(struct image_import *imp, struct image *ret_image, struct err *err)
+const char *image_layer_type(struct core *core, const char *digest)
 {
-    (void)close(take_fd(imp->pipe)); /* the end of the tar */
-    struct keeper_reply reply;
-    int r = keeper_ask_next(imp->sock, &reply);
-    if (r < 0)
-        return err_name(err, ENOTCONN, "keeper_unavailable",
-                        "warren-keeper went away while it unpacked the image; try again");
-    r = keeper_ask_result(&reply, err);
+    unsigned char head[4] = { 0 };
+    _cleanup_fd_ int fd = -1;
+    if (blob_open(core, digest, &fd, NULL, NULL) < 0 ||
+        read(fd, head, sizeof(head)) != (ssize_t)sizeof(head))
+        return OCI_LAYER;
+    if (head[0] == 0x1f && head[1] == 0x8b)
+        return OCI_LAYER_GZIP;
+    if (memcmp(head, "\x28\xb5\x2f\xfd", sizeof(head)) == 0)
+        return OCI_LAYER_ZSTD;
+    return OCI_LAYER;
+}
+
+/* A root filesystem is an image of one layer with an empty configuration. */
+static int finish_rootfs(struct image_import *imp, const char *digest, struct image *ret_image,
+                         struct err *err)
+{
+    struct image_layer layer;
+    struct image_config config = { .created_ms = clock_now_ms() };
+    int r = image_add_layer(imp->core, "", digest, image_layer_type(imp->core, digest), NULL,
+                            &layer, err);
     if (r < 0)
         return r;
+    if (image_config_add(&config, layer.diff_id, "warren image import", config.created_ms) < 0)
+        r = err_set(err, ENOMEM, "cannot allocate a configuration");
+    _cleanup_free_ char *text = r < 0 ? NULL : image_config_text(&config);
+    image_config_done(&config);
+    if (r >= 0 && !text)
+        r = err_set(err, ENOMEM, "cannot write a configuration");
+    return r < 0 ? r
+                 : image_create(imp->core, imp->owner, imp->name, imp->public, text, NULL, &layer,
+                                1, ret_image, err);
+}
 
-    struct image image = { .size_bytes = reply.size_bytes, .created_ms = clock_now_ms() };
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    if (EVP_DigestFinal_ex(imp->hash, digest, &len) != 1 || len != 32)
-        return err_set(err, EIO, "cannot hash an image");
-    memcpy(image.digest, "sha256:", 7);
-    hex_encode(digest, len, image.digest + 7);
-    memcpy(image.name, imp->name, sizeof(image.name));
-    memcpy(image.tree, imp->tree, sizeof(image.tree));
-    r = image_record(imp->core, &image, err);
+static int finish(struct image_import *imp, char digest[DIGEST_SIZE], struct image *ret_image,
+                  struct err *err)
+{
+    _cleanup_(bundle_freep) struct bundle *a = NULL;
+    int r = blob_finish(take_ptr(imp->blob), NULL, digest, NULL, err);
     if (r >= 0)
-        *ret_image = image;
-    return r;
+        r = bundle_open(imp->core, digest, &a, err);
+    if (r < 0)
+        return r;
+    if (!a)
+        return finish_rootfs(imp, digest, ret_image, err);
+    return bundle_image(a, imp->owner, imp->name, imp->public, ret_image, err);
 }
 
 int image_import_finish(struct image_import *imp, struct image *ret_image, struct err *err)
 {
-    int r = finish(imp, ret_image, err);
-    if (r < 0)
-        (void)keeper_ask_image_rm(imp->core, imp->tree, NULL);
+    struct core *core = imp->core;
+    char digest[DIGEST_SIZE] = "";
+    int r = finish(imp, digest, ret_image, err);
+    if (digest[0])
+        blob_release_unused(core,
+                            digest); /* its members are blobs of their own, or it was refused */
     import_free(imp);
     return r;
 }
 
 void image_import_abort(struct image_import *imp)
 {
-    if (!imp)
-        return;
-    /* A tar that ends early may look whole: let the keeper finish, then remove the tree. */
-    static const struct timeval wait = { .tv_sec = ABORT_WAIT_S };
-    struct keeper_reply reply;
-    (void)close(take_fd(imp->pipe));
-    (void)setsockopt(imp->sock, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-    (void)keeper_ask_next(imp->sock, &reply);
-    (void)keeper_ask_image_rm(imp->core, imp->tree, NULL);
-    import_free(imp);
+    if (imp)
+        import_free(imp);
 }

@@ -1,7 +1,7 @@
 /* keeper - asking the privileged half, from the daemon's side.
  *
  * One connection an operation. A keeper that is away (restarting) is waited for, KEEPER_WAIT_MS
- * at most; what was sent when it died is sent again, which every operation but IMAGE_PUT
+ * at most; what was sent when it died is sent again, which every operation but LAYER_PUT
  * tolerates. Then -ENOTCONN, keeper_unavailable. Blocks for as long as the keeper takes. */
 #pragma once
 #include <stdbool.h>

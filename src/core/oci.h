@@ -80,6 +80,6 @@ int image_config_copy(const struct image_config *from, struct image_config *ret_
 char *image_config_text(const struct image_config *c);
 /* One more layer, or with diff_id NULL one more step that made none. */
 int image_config_add(struct image_config *c, const char *diff_id, const char *created_by,
-                     int64_t created_ms); /* -ENOMEM */
+                     int64_t created_ms);            /* -ENOMEM */
 int strings_copy(char *const *from, char ***ret_to); /* NULL-terminated lists; -ENOMEM */
 void strings_free(char **list);

@@ -168,7 +168,7 @@ int warm_pool_start(struct core *core, unsigned size, struct err *err)
     if (!p->ready)
         return err_set(err, ENOMEM, "cannot allocate a pool of %u", size);
     p->size = size;
-    if (image_get(core, SPEC_IMAGE, &image, NULL) >= 0)
+    if (image_resolve(core, OWNER_DEFAULT, SPEC_IMAGE, &image, NULL, NULL) >= 0)
         want(p, image.tree);
     int r = thread_start(&p->thread, run, core, err);
     p->started = r >= 0;

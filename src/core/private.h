@@ -31,10 +31,23 @@ struct table {
     uint64_t seed; /* of the hash: names are chosen by clients */
 };
 
-struct images {
+struct content;
+struct image_name;
+struct layer;
+struct making;
+struct images { /* images.h has the functions */
     pthread_mutex_t lock;
-    struct image *items;
-    size_t n;
+    pthread_cond_t made; /* a layer that somebody may wait for was made, or failed */
+    struct image_name *names;
+    struct content **contents;
+    struct layer *layers;
+    size_t n_names, n_contents, n_layers;
+    struct image_hold *holds;
+    struct making *making;
+};
+
+struct blobs {
+    int dir, partial; /* <data>/blobs/sha256 and partial */
 };
 
 struct team;
@@ -135,6 +148,7 @@ struct core {
     struct store *store;
     struct table table;
     struct images images;
+    struct blobs blobs;
     struct teams teams;
     struct keyring keyring;
     struct feed feed;
@@ -158,10 +172,16 @@ void keyring_done(struct keyring *k);
 void keyring_drop(struct core *core, const char *owner); /* its keys are refused from now on */
 int images_load(struct core *core, struct err *err);
 void images_done(struct images *im);
-bool image_tree_named(struct core *core, const char *tree);
-/* Removes the tree's files if no name and no sandbox needs them any more. */
+int images_adopt_old(struct core *core, struct err *err); /* image_old.c */
+/* At start, with the sandboxes known: removes what an end left half made. */
+int images_sweep(struct core *core, struct err *err);
+bool image_tree_known(struct core *core, const char *tree);
+/* Removes the tree's layer if no image and no sandbox needs it any more. */
 void image_tree_release(struct core *core, const char *tree);
-int image_record(struct core *core, const struct image *image, struct err *err);
-bool image_name_valid(const char *name);
+int blobs_open(struct core *core, const char *data_dir, struct err *err);
+void blobs_close(struct core *core);
+int blobs_each(struct core *core, int (*fn)(void *ctx, const char *digest, int64_t touched_ms,
+                                            uint64_t size),
+               void *ctx);
 int events_load(struct core *core, struct err *err);
 void events_close(struct core *core);

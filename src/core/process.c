@@ -52,6 +52,10 @@ static int put_spec(struct buf *b, const struct sandbox *s, const struct process
 
     for (char **a = spec->argv; *a && r >= 0; a++)
         r = wire_put_str(b, WIRE_T_ARGV, *a);
+    const struct pairs *below = &s->spec.image_env;
+    for (size_t i = 0; i < below->n && r >= 0; i++)
+        if (!pairs_get(env, below->names[i]) && !pairs_get(&spec->env, below->names[i]))
+            r = put_env(b, &text, below->names[i], below->values[i]);
     for (size_t i = 0; i < env->n && r >= 0; i++)
         if (!pairs_get(&spec->env, env->names[i]))
             r = put_env(b, &text, env->names[i], env->values[i]);

@@ -93,7 +93,10 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
         return r;
     }
     struct keeper_limits limits = spec_limits(&b->s.spec);
-    r = keeper_ask_make(core, id, b->tree, &limits, err);
+    /* From here on the table keeps the tree; before, its image may have been removed. */
+    r = image_tree_known(core, b->tree) ? keeper_ask_make(core, id, b->tree, &limits, err)
+                                        : err_name(err, ENOENT, "image_not_found",
+                                                   "image '%s' was just removed", b->s.spec.image);
     if (r >= 0)
         r = now_running(core, b, ret_s, err);
     if (r >= 0) {
@@ -106,14 +109,27 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
     return r;
 }
 
-static int create(struct core *core, const char *owner, struct sandbox_spec *spec,
-                  struct sandbox *ret_s, struct err *err)
+/* The image, and what its configuration says of things the client left open. */
+static int take_image(struct core *core, const char *owner, const struct sandbox_spec *asked,
+                      struct sandbox_spec *spec, struct image *ret_image, struct err *err)
+{
+    struct image_config config;
+    int r = image_resolve(core, owner, spec->image, ret_image, &config, err);
+    if (r < 0)
+        return r;
+    r = spec_take_image(asked, &config, spec);
+    image_config_done(&config);
+    return r < 0 ? err_set(err, -r, "cannot copy an image's configuration") : 0;
+}
+
+static int create(struct core *core, const char *owner, const struct sandbox_spec *asked,
+                  struct sandbox_spec *spec, struct sandbox *ret_s, struct err *err)
 {
     struct image image;
     int r = spec_check(spec, err);
     if (r < 0)
         return r;
-    r = image_get(core, spec->image, &image, err);
+    r = take_image(core, owner, asked, spec, &image, err);
     if (r < 0)
         return r;
     struct box *b = box_new(owner, spec, image.tree);
@@ -139,7 +155,7 @@ int sandbox_create(struct core *core, const char *owner, const struct sandbox_sp
     int r = strlen(owner) < OWNER_MAX ? spec_complete(spec, &want) : -EINVAL;
     if (r < 0)
         return err_set(err, -r, "cannot copy a spec");
-    r = create(core, owner, &want, ret_s, err);
+    r = create(core, owner, spec, &want, ret_s, err);
     sandbox_spec_done(&want);
     if (r < 0) {
         atomic_fetch_add(&core->create_failures, 1);

@@ -54,6 +54,7 @@ struct sandbox_spec {
     uint64_t memory_bytes, disk_bytes;
     uint32_t pids, nofile;
     struct pairs env, metadata;
+    struct pairs image_env; /* the image's own: below env, and not changed by an update */
     int64_t timeout_ms, idle_timeout_ms; /* 0: none */
     enum sandbox_end on_timeout, on_idle;
     uint64_t revision; /* counts its updates; not the client's to say */

@@ -47,6 +47,7 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     free(spec->user);
     free(spec->workdir);
     pairs_done(&spec->env);
+    pairs_done(&spec->image_env);
     pairs_done(&spec->metadata);
     spec->image = spec->name = spec->user = spec->workdir = NULL;
 }
@@ -65,7 +66,7 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
 {
     struct sandbox_spec to = *from;
     to.image = to.name = to.user = to.workdir = NULL;
-    to.env = to.metadata = (struct pairs){ NULL, NULL, 0 };
+    to.env = to.metadata = to.image_env = (struct pairs){ NULL, NULL, 0 };
     int r = copy_text(from->image, image, &to.image);
     if (r >= 0)
         r = copy_text(from->name, NULL, &to.name);
@@ -75,6 +76,8 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
         r = copy_text(from->workdir, NULL, &to.workdir);
     if (r >= 0)
         r = pairs_copy(&from->env, &to.env);
+    if (r >= 0)
+        r = pairs_copy(&from->image_env, &to.image_env);
     if (r >= 0)
         r = pairs_copy(&from->metadata, &to.metadata);
     if (r < 0) {
@@ -235,6 +238,30 @@ int spec_check(const struct sandbox_spec *spec, struct err *err)
     return r;
 }
 
+/* What the client did not say is as the image has it. Texts that could not have been given are
+ * left out: an image is no reason to fail. */
+int spec_take_image(const struct sandbox_spec *asked, const struct image_config *config,
+                    struct sandbox_spec *spec)
+{
+    struct sandbox_spec fits = { .user = config->user };
+    if (!asked->user && config->user && check_texts(&fits, NULL) == 0) {
+        free(spec->user);
+        if (!(spec->user = strdup(config->user)))
+            return -ENOMEM;
+    }
+    fits = (struct sandbox_spec){ .workdir = config->workdir };
+    if (!asked->workdir && config->workdir && check_texts(&fits, NULL) == 0) {
+        free(spec->workdir);
+        if (!(spec->workdir = strdup(config->workdir)))
+            return -ENOMEM;
+    }
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < config->env.n && i < PAIRS_MAX; i++)
+        if (env_name_valid(config->env.names[i]) && strlen(config->env.values[i]) <= PAIR_VALUE_MAX)
+            r = pairs_add(&spec->image_env, config->env.names[i], config->env.values[i]);
+    return r;
+}
+
 /* ---- the form at rest ---- */
 
 static json_t *pairs_to_json(const struct pairs *p)
@@ -260,18 +287,19 @@ char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
 {
     static const struct pairs none;
     const struct pairs *env = as_record ? &none : &spec->env, *metadata = &spec->metadata;
+    const struct pairs *image_env = as_record ? &none : &spec->image_env;
     if (as_record && pairs_bytes(metadata) > RECORD_METADATA_MAX)
         metadata = &none;
-    json_t *o =
-        json_pack("{s:s?, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b,"
-                  " s:o, s:o}",
-                  "image", spec->image, "user", spec->user, "workdir", spec->workdir, "cpu_millis",
-                  (json_int_t)spec->cpu_millis, "memory_bytes", (json_int_t)spec->memory_bytes,
-                  "disk_bytes", (json_int_t)spec->disk_bytes, "pids", (json_int_t)spec->pids,
-                  "nofile", (json_int_t)spec->nofile, "timeout_ms", (json_int_t)spec->timeout_ms,
-                  "idle_timeout_ms", (json_int_t)spec->idle_timeout_ms, "stop_on_timeout",
-                  spec->on_timeout == END_STOP, "stop_on_idle", spec->on_idle == END_STOP, "env",
-                  pairs_to_json(env), "metadata", pairs_to_json(metadata));
+    json_t *o = json_pack(
+        "{s:s?, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b,"
+        " s:o, s:o, s:o}",
+        "image", spec->image, "user", spec->user, "workdir", spec->workdir, "cpu_millis",
+        (json_int_t)spec->cpu_millis, "memory_bytes", (json_int_t)spec->memory_bytes, "disk_bytes",
+        (json_int_t)spec->disk_bytes, "pids", (json_int_t)spec->pids, "nofile",
+        (json_int_t)spec->nofile, "timeout_ms", (json_int_t)spec->timeout_ms, "idle_timeout_ms",
+        (json_int_t)spec->idle_timeout_ms, "stop_on_timeout", spec->on_timeout == END_STOP,
+        "stop_on_idle", spec->on_idle == END_STOP, "env", pairs_to_json(env), "metadata",
+        pairs_to_json(metadata), "image_env", pairs_to_json(image_env));
     if (o && spec->revision)
         (void)json_object_set_new(o, "revision", json_integer((json_int_t)spec->revision));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
@@ -326,6 +354,8 @@ int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *
         r = copy_text(json_string_value(json_object_get(o, "workdir")), NULL, &s.workdir);
     if (r >= 0)
         r = pairs_from_json(json_object_get(o, "env"), &s.env);
+    if (r >= 0)
+        r = pairs_from_json(json_object_get(o, "image_env"), &s.image_env);
     if (r >= 0)
         r = pairs_from_json(json_object_get(o, "metadata"), &s.metadata);
     json_decref(o);

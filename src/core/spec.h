@@ -12,6 +12,10 @@
 int spec_copy(const struct sandbox_spec *from, struct sandbox_spec *ret_to); /* -ENOMEM */
 /* The same with the texts that were not given set to their defaults. */
 int spec_complete(const struct sandbox_spec *from, struct sandbox_spec *ret_to);
+/* Sets what `asked` left open to what the image's configuration says; -ENOMEM. */
+struct image_config;
+int spec_take_image(const struct sandbox_spec *asked, const struct image_config *config,
+                    struct sandbox_spec *spec);
 /* -EINVAL, invalid_field: names the member and what it may be. */
 int spec_check(const struct sandbox_spec *spec, struct err *err);
 struct keeper_limits spec_limits(const struct sandbox_spec *spec);

@@ -110,22 +110,38 @@ static int adopt_files(int dirfd, uid_t former, const struct setup_user *user, s
     return r;
 }
 
+/* A directory that is the daemon's own, below `parent`; the caller closes *ret_fd. */
+static int own_dir(int parent, const char *name, const struct setup_user *user, int *ret_fd,
+                   struct err *err)
+{
+    if (mkdirat(parent, name, STATE_MODE) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make '%s' in the data directory", name);
+    _cleanup_fd_ int fd = openat(parent, name, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_set(err, errno, "cannot open '%s' in the data directory", name);
+    int r = st.st_uid == user->uid ? 0 : adopt_files(fd, st.st_uid, user, err);
+    if (r >= 0 && st.st_uid != user->uid &&
+        (fchown(fd, user->uid, user->gid) < 0 || fchmod(fd, STATE_MODE) < 0))
+        r = err_set(err, errno, "cannot give '%s' to user '%s'", name, user->name);
+    if (r >= 0)
+        *ret_fd = take_fd(fd);
+    return r;
+}
+
 int setup_state(const char *data, const struct setup_user *user, struct err *err)
 {
     _cleanup_fd_ int data_fd = open(data, O_DIRECTORY | O_CLOEXEC);
     if (data_fd < 0)
         return err_set(err, errno, "cannot open '%s'", data);
-    if (mkdirat(data_fd, "state", STATE_MODE) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot make '%s/state'", data);
-    _cleanup_fd_ int fd = openat(data_fd, "state", O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_set(err, errno, "cannot open '%s/state'", data);
-    if (st.st_uid == user->uid)
-        return 0;
-    int r = adopt_files(fd, st.st_uid, user, err);
-    if (r >= 0 && (fchown(fd, user->uid, user->gid) < 0 || fchmod(fd, STATE_MODE) < 0))
-        r = err_set(err, errno, "cannot give '%s/state' to user '%s'", data, user->name);
+    _cleanup_fd_ int state = -1, blobs = -1, whole = -1, partial = -1;
+    int r = own_dir(data_fd, "state", user, &state, err);
+    if (r >= 0)
+        r = own_dir(data_fd, "blobs", user, &blobs, err);
+    if (r >= 0)
+        r = own_dir(blobs, "sha256", user, &whole, err);
+    if (r >= 0)
+        r = own_dir(blobs, "partial", user, &partial, err);
     return r;
 }
 

@@ -17,7 +17,7 @@ struct setup_user {
 int setup_user(const char *name, struct setup_user *ret_user, struct err *err);
 /* Make it if it is missing, and give back its real path; the caller frees. */
 int setup_dir(const char *path, char **ret_real, struct err *err);
-/* <data>/state, of that user alone, with whatever an earlier user left in it. */
+/* <data>/state and <data>/blobs, of that user alone, with whatever an earlier user left there. */
 int setup_state(const char *data, const struct setup_user *user, struct err *err);
 /* One daemon a run directory: the lock lasts as long as the returned descriptor. */
 int setup_lock(const char *run, struct err *err);

@@ -36,6 +36,7 @@ struct cell {
     char id[ID_SIZE];
     enum cell_state state;
     bool delete_storage;
+    bool paused; /* a diff reads its files */
     unsigned tries;
     struct record record;
     struct keeper_usage last; /* what it had used when it ended */
@@ -204,6 +205,8 @@ static void kill_cell(struct cell *c)
         c->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     c->last.memory_bytes = cgroup_memory_bytes(c->k->cgroups, c->id);
     c->last.disk_bytes = storage_box_used(c->k->storage, c->id);
+    if (c->paused) /* v1's freezer keeps even a killed process */
+        (void)cells_pause(c->k, c->id, false, NULL);
     c->state = CELL_ENDING;
     (void)pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0); /* takes its whole pid namespace along */
 }
@@ -412,6 +415,17 @@ void cells_freeze(struct conn *conn)
     conn_result(conn, r, &err);
 }
 
+int cells_pause(struct keeper *k, const char *id, bool on, struct err *err)
+{
+    struct cell *c = find(k, id);
+    if (!c || c->state != CELL_RUNNING || c->paused == on)
+        return 0;
+    int r = cgroup_freeze(k->cgroups, id, on, err);
+    if (r >= 0)
+        c->paused = on;
+    return r;
+}
+
 void cells_stat(struct conn *conn)
 {
     struct keeper_reply reply = { 0 };
@@ -483,6 +497,7 @@ static void adopt_one(struct keeper *k, const char *id)
     c->exit_watch.fn = on_exit_event;
     c->status_watch.fn = on_status;
     (void)uidrange_adopt(k->uids, rec.uid_base);
+    (void)cgroup_freeze(k->cgroups, id, false, NULL); /* a diff that the former keeper's end cut */
     if (fchownat(dir, "init.sock", k->client_uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
         log_warn("its socket may still belong to another user sandbox=%s", id);
     if (loop_add(k->loop, &c->exit_watch, pidfd, EPOLLIN) < 0)

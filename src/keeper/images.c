@@ -1,102 +1,205 @@
-/* Imports: a child unpacks, the loop goes on; an image appears under its name only when it is
- * whole. */
+/* Trees, and the jobs of warren-unpack: a process of its own does the work, the loop goes on. A
+ * tree appears under its name only when it is whole. */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
-#include "keeper/unpack.h"
+#include "wire/unpack.h"
 
-struct import {
+struct unpack_job {
     struct keeper *k;
-    struct import *next;
+    struct unpack_job *next;
     struct watch watch; /* on report_fd */
     int report_fd;
     pid_t pid;
-    char tree[KEEPER_IMAGE_SIZE];
+    enum keeper_op op;
+    char tree[KEEPER_IMAGE_SIZE]; /* LAYER_PUT */
+    char id[ID_SIZE];             /* DIFF: the cell that is paused */
     struct conn *asker;
 };
 
-static int finish(struct import *im, uint64_t *ret_bytes, struct err *err)
+static _Noreturn void become(int exe, const char *word, int report, int first, int second)
+{
+    char *argv[] = { (char *)(uintptr_t) "warren-unpack", (char *)(uintptr_t)word, NULL };
+    int fds[] = { report, first, second, exe };
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (fd_keep_only(fds, ARRAY_LEN(fds)) < 0)
+        _exit(1);
+    for (int i = 0; i < 3; i++)
+        (void)fcntl(fds[i], F_SETFD, 0);
+    (void)fcntl(fds[3], F_SETFD, FD_CLOEXEC);
+    (void)execveat(fds[3], "", argv, environ, AT_EMPTY_PATH);
+    _exit(1);
+}
+
+static int start(struct unpack_job *job, const char *word, int first, int second, struct err *err)
+{
+    int report[2];
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return err_set(err, errno, "cannot make a pipe");
+    job->pid = fork();
+    if (job->pid == 0)
+        become(job->k->unpack_exe, word, report[1], first, second);
+    (void)close(report[1]);
+    int r = job->pid < 0 ? err_set(err, errno, "cannot start warren-unpack") : 0;
+    if (r == 0)
+        r = loop_add(job->k->loop, &job->watch, report[0], EPOLLIN);
+    if (r < 0) {
+        (void)close(report[0]);
+        return r;
+    }
+    job->report_fd = report[0];
+    return 0;
+}
+
+static int take_report(struct unpack_job *job, struct keeper_reply *reply, struct err *err)
 {
     struct unpack_report rep;
-    bool whole = fd_read_full(im->report_fd, &rep, sizeof(rep)) == 0;
-    (void)waitpid(im->pid, NULL, 0);
+    bool whole = fd_read_full(job->report_fd, &rep, sizeof(rep)) == 0;
+    (void)waitpid(job->pid, NULL, 0);
     if (!whole)
-        return err_set(err, ECHILD, "unpacking was killed");
-    rep.what[sizeof(rep.what) - 1] = rep.msg[sizeof(rep.msg) - 1] = '\0';
+        return err_set(err, ECHILD, "warren-unpack was killed");
+    rep.msg[sizeof(rep.msg) - 1] = rep.what[sizeof(rep.what) - 1] = '\0';
+    rep.diff_id[sizeof(rep.diff_id) - 1] = '\0';
     if (rep.code == ENOSPC)
         return err_name(err, ENOSPC, "no_space", "%s", rep.msg);
-    if (rep.code)
-        return err_name(err, rep.code > 0 ? rep.code : EINVAL, "invalid_image", "%s", rep.msg);
-    return storage_image_commit(im->k->storage, im->tree, ret_bytes, err);
+    if (rep.code) {
+        const char *what = strcmp(rep.what, "invalid_image") == 0 ? "invalid_image" : NULL;
+        return err_name(err, rep.code > 0 && rep.code < 4096 ? rep.code : EINVAL, what, "%s",
+                        rep.msg);
+    }
+    reply->size_bytes = rep.size_bytes;
+    memcpy(reply->diff_id, rep.diff_id, sizeof(reply->diff_id));
+    return 0;
+}
+
+static void finish_tree(struct unpack_job *job, int *r, struct err *err)
+{
+    struct storage *st = job->k->storage;
+    if (*r == 0)
+        *r = storage_image_commit(st, job->tree, err);
+    if (*r < 0)
+        storage_image_abort(st, job->tree);
+    else if (!job->asker) /* nobody was told, so nobody will name it */
+        (void)storage_image_trash(st, job->tree, NULL);
+    sweeper_sweep(&job->k->sweeper, -1);
 }
 
 static void on_report(struct watch *w, uint32_t events)
 {
-    struct import *im = container_of(w, struct import, watch);
+    struct unpack_job *job = container_of(w, struct unpack_job, watch);
     struct keeper_reply reply = { 0 };
     struct err err = ERR_INIT;
 
-    int r = finish(im, &reply.size_bytes, &err);
-    if (r < 0)
-        storage_image_abort(im->k->storage, im->tree);
-    loop_remove(im->k->loop, &im->watch);
-    (void)close(im->report_fd);
-    if (im->asker && r == 0)
-        conn_answer(im->asker, &reply);
-    else if (im->asker)
-        conn_result(im->asker, r, &err);
-    else if (r == 0) /* nobody was told, so nobody will name it */
-        (void)storage_image_trash(im->k->storage, im->tree, NULL);
-    sweeper_sweep(&im->k->sweeper, -1);
-    for (struct import **at = &im->k->imports; *at; at = &(*at)->next)
-        if (*at == im) {
-            *at = im->next;
+    int r = take_report(job, &reply, &err);
+    if (job->op == KEEPER_LAYER_PUT)
+        finish_tree(job, &r, &err);
+    if (job->op == KEEPER_DIFF)
+        (void)cells_pause(job->k, job->id, false, NULL);
+    loop_remove(job->k->loop, &job->watch);
+    (void)close(job->report_fd);
+    if (job->asker && r == 0)
+        conn_answer(job->asker, &reply);
+    else if (job->asker)
+        conn_result(job->asker, r, &err);
+    for (struct unpack_job **at = &job->k->jobs; *at; at = &(*at)->next)
+        if (*at == job) {
+            *at = job->next;
             break;
         }
-    loop_later(im->k->loop, im);
+    loop_later(job->k->loop, job);
 }
 
-static int start(struct import *im, struct conn *conn, struct err *err)
+static struct unpack_job *job_new(struct conn *conn)
+{
+    struct unpack_job *job = calloc(1, sizeof(*job));
+    if (!job)
+        return NULL;
+    job->k = conn->k;
+    job->op = conn->req.op;
+    job->watch = (struct watch){ -1, on_report };
+    (void)snprintf(job->tree, sizeof(job->tree), "%s", conn->req.image);
+    (void)snprintf(job->id, sizeof(job->id), "%s", conn->req.id);
+    return job;
+}
+
+/* Takes the job; r is how its start went. */
+static void go_on(struct conn *conn, struct unpack_job *job, int r, const struct err *err)
+{
+    if (r < 0) {
+        free(job);
+        conn_result(conn, r, err);
+        return;
+    }
+    job->next = job->k->jobs;
+    job->k->jobs = job;
+    /* The child has them: their ends must be seen there. */
+    fd_close_all(conn->passed, CONN_FDS_MAX);
+    conn->passed[0] = conn->passed[1] = -1;
+    conn_keep(conn, &job->asker);
+}
+
+static int start_layer(struct unpack_job *job, const struct conn *conn, struct err *err)
 {
     _cleanup_fd_ int dir = -1;
-    int r = storage_image_begin(im->k->storage, im->tree, &dir, err);
+    int r = storage_image_begin(job->k->storage, job->tree, conn->req.parent, &dir, err);
     if (r < 0)
         return r;
-    r = unpack_start(conn->passed_fd, dir, &im->pid, &im->report_fd, err);
-    if (r == 0)
-        r = loop_add(im->k->loop, &im->watch, im->report_fd, EPOLLIN);
+    r = start(job, UNPACK_APPLY, conn->passed[0], dir, err);
     if (r < 0)
-        storage_image_abort(im->k->storage, im->tree);
+        storage_image_abort(job->k->storage, job->tree);
     return r;
 }
 
-void images_put(struct conn *conn)
+static int start_diff(struct unpack_job *job, const struct conn *conn, struct err *err)
+{
+    _cleanup_fd_ int upper = -1;
+    int r = storage_box_upper(job->k->storage, job->id, &upper, err);
+    if (r == 0)
+        r = cells_pause(job->k, job->id, true, err);
+    if (r < 0)
+        return r;
+    r = start(job, UNPACK_DIFF, upper, conn->passed[0], err);
+    if (r < 0)
+        (void)cells_pause(job->k, job->id, false, NULL);
+    return r;
+}
+
+static int start_split(struct unpack_job *job, const struct conn *conn, struct err *err)
+{
+    return start(job, UNPACK_SPLIT, conn->passed[0], conn->passed[1], err);
+}
+
+static void begin(struct conn *conn,
+                  int (*fn)(struct unpack_job *, const struct conn *, struct err *))
 {
     struct err err = ERR_INIT;
-    struct import *im = calloc(1, sizeof(*im));
-    if (!im) {
-        conn_result(conn, err_set(&err, ENOMEM, "out of memory"), &err);
-        return;
-    }
-    im->k = conn->k;
-    im->watch = (struct watch){ -1, on_report };
-    (void)snprintf(im->tree, sizeof(im->tree), "%s", conn->req.image);
-    int r = start(im, conn, &err);
-    if (r < 0) {
-        free(im);
-        conn_result(conn, r, &err);
-        return;
-    }
-    im->next = im->k->imports;
-    im->k->imports = im;
-    (void)close(take_fd(conn->passed_fd)); /* the child has it: its end must be seen there */
-    conn_keep(conn, &im->asker);
+    struct unpack_job *job = job_new(conn);
+    int r = job ? fn(job, conn, &err) : err_set(&err, ENOMEM, "out of memory");
+    go_on(conn, job, r, &err);
+}
+
+void images_layer(struct conn *conn)
+{
+    begin(conn, start_layer);
+}
+
+void images_diff(struct conn *conn)
+{
+    begin(conn, start_diff);
+}
+
+void images_split(struct conn *conn)
+{
+    begin(conn, start_split);
 }
 
 void images_remove(struct conn *conn)
@@ -113,7 +216,6 @@ static int list_one(const char *name, void *arg)
     struct keeper_reply reply = { 0 };
     if (strlen(name) == KEEPER_IMAGE_SIZE - 1) {
         (void)snprintf(reply.image, sizeof(reply.image), "%s", name);
-        reply.size_bytes = storage_image_used(conn->k->storage, name);
         conn_send_more(conn, &reply);
     }
     return 0;

@@ -1,6 +1,6 @@
 /* keeper - the privileged half's world, shared by its few files.
  *
- * cells.c: the life of cells; images.c: imports; server.c: the socket and the table of
+ * cells.c: the life of cells; images.c: trees, and the jobs of warren-unpack; server.c: the socket and the table of
  * operations. A request comes in as a struct conn; an operation either answers at once or keeps
  * the conn until its cell has got where it should, and answers then. */
 #pragma once
@@ -16,9 +16,10 @@
 struct storage;
 struct uidrange_pool;
 struct cell;
-struct import;
+struct unpack_job;
 
 #define CELL_BUCKETS 1024
+#define CONN_FDS_MAX 2
 
 struct keeper {
     struct loop *loop;
@@ -31,7 +32,8 @@ struct keeper {
     uint32_t client_uid; /* who may connect: warrend */
     struct cell *cells[CELL_BUCKETS];
     struct conn *conns;
-    struct import *imports;
+    struct unpack_job *jobs;
+    int unpack_exe;     /* warren-unpack, to be executed */
     unsigned lingering; /* dead cells whose groups were not empty yet */
 };
 
@@ -43,7 +45,7 @@ struct conn {
     struct conn **kept_by; /* whoever answers later; told when the client goes away first */
     struct conn *next;     /* among all of them */
     struct keeper_request req;
-    int passed_fd; /* with the request, or -1 */
+    int passed[CONN_FDS_MAX]; /* with the request, or -1 */
 };
 
 /* ---- server.c ---- */
@@ -64,12 +66,16 @@ void cells_make(struct conn *c);
 void cells_end(struct conn *c); /* STOP and DELETE */
 void cells_limits(struct conn *c);
 void cells_freeze(struct conn *c); /* FREEZE and THAW */
+/* Stop its clock for a moment, or let it go on; one that does not run is fine. */
+int cells_pause(struct keeper *k, const char *id, bool on, struct err *err);
 void cells_stat(struct conn *c);
 void cells_list(struct conn *c);
 void cells_tick(struct keeper *k);
 int cells_kill_all(struct keeper *k); /* for --teardown: blocks until they are gone */
 
 /* ---- images.c ---- */
-void images_put(struct conn *c);
+void images_layer(struct conn *c);
+void images_diff(struct conn *c);
+void images_split(struct conn *c);
 void images_remove(struct conn *c);
 void images_list(struct conn *c);

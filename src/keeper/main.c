@@ -32,6 +32,7 @@
 struct config {
     const char *data, *run, *cgroup;
     char run_path[PATH_MAX], data_path[PATH_MAX], init_path[PATH_MAX];
+    int unpack_exe;
     uint32_t client_uid;
     int parent_fd, ready_fd;
     bool teardown;
@@ -113,6 +114,11 @@ static int find_paths(struct config *c, struct err *err)
     c->init_path[n] = '\0';
     char *slash = strrchr(c->init_path, '/');
     size_t room = sizeof(c->init_path) - (size_t)(slash + 1 - c->init_path);
+    if (snprintf(slash + 1, room, "warren-unpack") >= (int)room)
+        return err_set(err, ENAMETOOLONG, "my program's path is too long");
+    c->unpack_exe = open(c->init_path, O_PATH | O_CLOEXEC);
+    if (c->unpack_exe < 0)
+        return err_set(err, errno, "cannot find '%s'", c->init_path);
     if (snprintf(slash + 1, room, "warren-init") >= (int)room)
         return err_set(err, ENAMETOOLONG, "my program's path is too long");
     return 0;
@@ -160,8 +166,10 @@ static int make_ns_host(const struct config *c, struct ns_host **ret_ns, struct 
 static int open_keeper(const struct config *c, struct storage *storage, struct keeper *k,
                        struct err *err)
 {
-    *k =
-        (struct keeper){ .storage = storage, .sweeper = SWEEPER_INIT, .client_uid = c->client_uid };
+    *k = (struct keeper){ .storage = storage,
+                          .sweeper = SWEEPER_INIT,
+                          .client_uid = c->client_uid,
+                          .unpack_exe = c->unpack_exe };
     int r = loop_new(&k->loop);
     if (r < 0)
         return err_set(err, -r, "cannot make an event loop");

@@ -23,7 +23,7 @@
 static void answer_probe(struct conn *c);
 static void start_watching(struct conn *c);
 
-enum needs { NEEDS_ID = 1, NEEDS_IMAGE = 2, NEEDS_LIMITS = 4, NEEDS_FD = 8 };
+enum needs { NEEDS_ID = 1, NEEDS_IMAGE = 2, NEEDS_LIMITS = 4, NEEDS_FD = 8, NEEDS_FDS = 16 };
 
 static const struct op {
     enum keeper_op op;
@@ -39,10 +39,12 @@ static const struct op {
     { KEEPER_STAT, NEEDS_ID, cells_stat },
     { KEEPER_LIST, 0, cells_list },
     { KEEPER_WATCH, 0, start_watching },
-    { KEEPER_IMAGE_PUT, NEEDS_IMAGE | NEEDS_FD, images_put },
+    { KEEPER_LAYER_PUT, NEEDS_IMAGE | NEEDS_FD, images_layer },
     { KEEPER_IMAGE_RM, NEEDS_IMAGE, images_remove },
     { KEEPER_IMAGE_LIST, 0, images_list },
     { KEEPER_PROBE, 0, answer_probe },
+    { KEEPER_DIFF, NEEDS_ID | NEEDS_FD, images_diff },
+    { KEEPER_SPLIT, NEEDS_FDS, images_split },
 };
 
 /* ---- one connection ---- */
@@ -58,7 +60,7 @@ static void conn_close(struct conn *c)
     if (c->kept_by && *c->kept_by == c)
         *c->kept_by = NULL;
     fd_close_all(&c->fd, 1);
-    fd_close_all(&c->passed_fd, 1);
+    fd_close_all(c->passed, CONN_FDS_MAX);
     loop_later(c->k->loop, c);
 }
 
@@ -178,8 +180,11 @@ static const struct op *check(const struct conn *c, ssize_t n, struct err *err)
         memchr(q->image, 0, sizeof(q->image)) == NULL ||
         ((op->needs & NEEDS_ID) && !id_valid(q->id)) ||
         ((op->needs & NEEDS_IMAGE) && !image_valid(q->image)) ||
+        memchr(q->parent, 0, sizeof(q->parent)) == NULL ||
+        (q->parent[0] && !image_valid(q->parent)) ||
         ((op->needs & NEEDS_LIMITS) && !limits_valid(&q->limits)) ||
-        ((op->needs & NEEDS_FD) != 0) != (c->passed_fd >= 0)) {
+        ((op->needs & (NEEDS_FD | NEEDS_FDS)) != 0) != (c->passed[0] >= 0) ||
+        ((op->needs & NEEDS_FDS) != 0) != (c->passed[1] >= 0)) {
         (void)err_set(err, EINVAL, "a request out of shape");
         return NULL;
     }
@@ -195,7 +200,7 @@ static void on_request(struct watch *w, uint32_t events)
         return;
     }
     size_t nfds = 0;
-    ssize_t n = fd_recv_msg(c->fd, &c->req, sizeof(c->req), &c->passed_fd, 1, &nfds);
+    ssize_t n = fd_recv_msg(c->fd, &c->req, sizeof(c->req), c->passed, CONN_FDS_MAX, &nfds);
     if (n == -EAGAIN)
         return;
     if (n <= 0) {
@@ -239,7 +244,7 @@ static void on_accept(struct watch *w, uint32_t events)
     }
     c->k = s->k;
     c->fd = fd;
-    c->passed_fd = -1;
+    c->passed[0] = c->passed[1] = -1;
     c->watch = (struct watch){ -1, on_request };
     if (loop_add(s->k->loop, &c->watch, fd, EPOLLIN | EPOLLRDHUP) < 0) {
         (void)close(fd);

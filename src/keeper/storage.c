@@ -252,6 +252,16 @@ int storage_box_limit(struct storage *st, const char *id, uint64_t disk_bytes, s
     return btrfs_quota_limit(fd, disk_bytes, err);
 }
 
+int storage_box_upper(struct storage *st, const char *id, int *ret_fd, struct err *err)
+{
+    _cleanup_fd_ int box = open_box(st, id);
+    int fd = box < 0 ? -1 : openat(box, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open the files of '%s'", id);
+    *ret_fd = fd;
+    return 0;
+}
+
 uint64_t storage_box_used(struct storage *st, const char *id)
 {
     _cleanup_fd_ int fd = open_box(st, id);
@@ -294,13 +304,23 @@ static int part_name(const char *tree, char out[NAME_SIZE])
     return snprintf(out, NAME_SIZE, "%s%s", tree, PART_SUFFIX) >= NAME_SIZE ? -ENAMETOOLONG : 0;
 }
 
-int storage_image_begin(struct storage *st, const char *tree, int *ret_fd, struct err *err)
+static int make_tree(struct storage *st, const char *part, const char *parent, struct err *err)
+{
+    if (!*parent)
+        return btrfs_subvol_create(st->images, part, err);
+    _cleanup_fd_ int fd = -1;
+    int r = storage_image(st, parent, &fd, err);
+    return r < 0 ? r : btrfs_subvol_snapshot(st->images, part, fd, err);
+}
+
+int storage_image_begin(struct storage *st, const char *tree, const char *parent, int *ret_fd,
+                        struct err *err)
 {
     char part[NAME_SIZE];
     int r = part_name(tree, part);
     if (r < 0)
         return err_set(err, -r, "'%s' is too long", tree);
-    r = btrfs_subvol_create(st->images, part, err);
+    r = make_tree(st, part, parent, err);
     if (r < 0)
         return r;
     int fd = openat(st->images, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -312,7 +332,7 @@ int storage_image_begin(struct storage *st, const char *tree, int *ret_fd, struc
     return 0;
 }
 
-int storage_image_commit(struct storage *st, const char *tree, uint64_t *ret_bytes, struct err *err)
+int storage_image_commit(struct storage *st, const char *tree, struct err *err)
 {
     char part[NAME_SIZE];
     int r = part_name(tree, part);
@@ -326,10 +346,7 @@ int storage_image_commit(struct storage *st, const char *tree, uint64_t *ret_byt
         return err_set(err, errno, "cannot write the image out");
     if (renameat2(st->images, part, st->images, tree, RENAME_NOREPLACE) < 0)
         return err_set(err, errno, "cannot name image tree '%s'", tree);
-    r = btrfs_subvol_set_readonly(fd, true, err);
-    if (r == 0)
-        *ret_bytes = storage_image_used(st, tree);
-    return r;
+    return btrfs_subvol_set_readonly(fd, true, err);
 }
 
 void storage_image_abort(struct storage *st, const char *tree)
@@ -345,15 +362,6 @@ int storage_image_trash(struct storage *st, const char *tree, struct err *err)
     _cleanup_fd_ int fd = openat(st->images, tree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int r = fd < 0 ? 0 : btrfs_subvol_set_readonly(fd, false, err);
     return r < 0 ? r : move_to_trash(st, st->images, tree, err);
-}
-
-uint64_t storage_image_used(struct storage *st, const char *tree)
-{
-    _cleanup_fd_ int fd = openat(st->images, tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    uint64_t bytes = 0;
-    if (fd >= 0)
-        (void)btrfs_quota_used(fd, &bytes);
-    return bytes;
 }
 
 /* ---- all of them ---- */

@@ -32,17 +32,19 @@ void storage_facts(const struct storage *st, struct storage_facts *ret_facts);
 int storage_box(struct storage *st, const char *id, uint64_t disk_bytes, int *ret_fd,
                 struct err *err);
 int storage_box_limit(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err);
+/* What a sandbox changed: its overlay's upper directory. */
+int storage_box_upper(struct storage *st, const char *id, int *ret_fd, struct err *err);
 uint64_t storage_box_used(struct storage *st, const char *id);
 int storage_box_trash(struct storage *st, const char *id, struct err *err); /* missing is fine */
 
 int storage_image(struct storage *st, const char *tree, int *ret_fd, struct err *err);
-/* Import: an empty subvolume to fill, then keep it under its name or throw it away. */
-int storage_image_begin(struct storage *st, const char *tree, int *ret_fd, struct err *err);
-int storage_image_commit(struct storage *st, const char *tree, uint64_t *ret_bytes,
-                         struct err *err);
+/* A new tree to fill: empty, or a copy of `parent` (not ""); then keep it under its name or throw
+ * it away. */
+int storage_image_begin(struct storage *st, const char *tree, const char *parent, int *ret_fd,
+                        struct err *err);
+int storage_image_commit(struct storage *st, const char *tree, struct err *err);
 void storage_image_abort(struct storage *st, const char *tree);
 int storage_image_trash(struct storage *st, const char *tree, struct err *err);
-uint64_t storage_image_used(struct storage *st, const char *tree);
 
 enum storage_kind { STORAGE_BOXES, STORAGE_IMAGES };
 /* Names of what is there; stops when fn returns below zero. */

@@ -35,6 +35,15 @@ int btrfs_subvol_create(int dirfd, const char *name, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot create subvolume '%s'", name) : 0;
 }
 
+int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, struct err *err)
+{
+    struct btrfs_ioctl_vol_args_v2 args = { .fd = source_fd };
+    int r = set_name(args.name, sizeof(args.name), name);
+    if (r == 0 && ioctl(dirfd, BTRFS_IOC_SNAP_CREATE_V2, &args) < 0)
+        r = -errno;
+    return r < 0 ? err_set(err, -r, "cannot make snapshot '%s'", name) : 0;
+}
+
 int btrfs_subvol_delete(int dirfd, const char *name, struct err *err)
 {
     struct btrfs_ioctl_vol_args args = { 0 };

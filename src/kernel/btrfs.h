@@ -10,6 +10,8 @@
 
 bool btrfs_is(int dirfd); /* is this directory on btrfs? */
 int btrfs_subvol_create(int dirfd, const char *name, struct err *err);
+/* A writable copy of a subvolume, sharing its extents. */
+int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, struct err *err);
 int btrfs_subvol_delete(int dirfd, const char *name, struct err *err);
 int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err);
 

@@ -56,24 +56,23 @@ static const char teams[] = "CREATE TABLE teams ("
 
 /* Hours since 1970; memory and disk in GiB-seconds. `meters` is how far each live sandbox has been
  * counted, and the counters as they were then: written with what they added, or not at all. */
-static const char usage[] =
-    "CREATE TABLE usage ("
-    " owner TEXT NOT NULL,"
-    " hour BIGINT NOT NULL,"
-    " sandbox TEXT NOT NULL,"
-    " cpu_us BIGINT NOT NULL,"
-    " memory DOUBLE PRECISION NOT NULL,"
-    " disk DOUBLE PRECISION NOT NULL,"
-    " rx_bytes BIGINT NOT NULL,"
-    " tx_bytes BIGINT NOT NULL,"
-    " PRIMARY KEY (owner, hour, sandbox)) WITHOUT ROWID;"
-    "CREATE TABLE meters ("
-    " sandbox TEXT PRIMARY KEY,"
-    " at_ms BIGINT NOT NULL,"
-    " life_ms BIGINT NOT NULL,"
-    " cpu_us BIGINT NOT NULL,"
-    " memory_bytes BIGINT NOT NULL,"
-    " disk_bytes BIGINT NOT NULL) WITHOUT ROWID;";
+static const char usage[] = "CREATE TABLE usage ("
+                            " owner TEXT NOT NULL,"
+                            " hour BIGINT NOT NULL,"
+                            " sandbox TEXT NOT NULL,"
+                            " cpu_us BIGINT NOT NULL,"
+                            " memory DOUBLE PRECISION NOT NULL,"
+                            " disk DOUBLE PRECISION NOT NULL,"
+                            " rx_bytes BIGINT NOT NULL,"
+                            " tx_bytes BIGINT NOT NULL,"
+                            " PRIMARY KEY (owner, hour, sandbox)) WITHOUT ROWID;"
+                            "CREATE TABLE meters ("
+                            " sandbox TEXT PRIMARY KEY,"
+                            " at_ms BIGINT NOT NULL,"
+                            " life_ms BIGINT NOT NULL,"
+                            " cpu_us BIGINT NOT NULL,"
+                            " memory_bytes BIGINT NOT NULL,"
+                            " disk_bytes BIGINT NOT NULL) WITHOUT ROWID;";
 
 /* `key` is a hash of the client's word, so that it has one length. */
 static const char replays[] = "CREATE TABLE replays ("
@@ -88,5 +87,31 @@ static const char replays[] = "CREATE TABLE replays ("
                               " PRIMARY KEY (owner, key));"
                               "CREATE INDEX replays_created ON replays (created_ms);";
 
-const char *const schema_sqlite[] = { first, teams, usage, replays };
+/* Images in layers. The texts of an image are the last columns: they can be large. */
+static const char layers[] = "CREATE TABLE image_layers ("
+                             " chain TEXT PRIMARY KEY,"
+                             " parent TEXT NOT NULL,"
+                             " diff_id TEXT NOT NULL,"
+                             " tree TEXT NOT NULL,"
+                             " digest TEXT NOT NULL,"
+                             " media_type TEXT NOT NULL,"
+                             " compressed_bytes BIGINT NOT NULL,"
+                             " size_bytes BIGINT NOT NULL,"
+                             " kept BIGINT NOT NULL,"
+                             " created_ms BIGINT NOT NULL);"
+                             "CREATE TABLE image_contents ("
+                             " digest TEXT PRIMARY KEY,"
+                             " chain TEXT NOT NULL,"
+                             " created_ms BIGINT NOT NULL,"
+                             " manifest TEXT NOT NULL,"
+                             " config TEXT NOT NULL);"
+                             "CREATE TABLE image_names ("
+                             " owner TEXT NOT NULL,"
+                             " name TEXT NOT NULL,"
+                             " digest TEXT NOT NULL,"
+                             " public BIGINT NOT NULL,"
+                             " created_ms BIGINT NOT NULL,"
+                             " PRIMARY KEY (owner, name));";
+
+const char *const schema_sqlite[] = { first, teams, usage, replays, layers };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -20,6 +20,9 @@
 
 #define USAGE_SUMS "sum(cpu_us), total(memory), total(disk), sum(rx_bytes), sum(tx_bytes)"
 #define USAGE_WHERE "owner = ?1 AND hour >= ?2 AND hour < ?3 AND (?4 IS NULL OR sandbox = ?4)"
+#define LAYER_COLS                                                                           \
+    "chain, parent, diff_id, tree, digest, media_type, compressed_bytes, size_bytes, kept, " \
+    "created_ms"
 
 static const char *const texts[STMT_COUNT] = {
     [STMT_SANDBOX_ADD] = "INSERT INTO sandboxes (" SANDBOX_COLS ")"
@@ -49,10 +52,25 @@ static const char *const texts[STMT_COUNT] = {
                               " ORDER BY ended_ms DESC LIMIT 1 OFFSET ?",
     [STMT_SANDBOX_PRUNE] = "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes"
                            " WHERE ended_ms > 0 AND ended_ms < ? LIMIT 500)",
-    [STMT_IMAGE_PUT] = "INSERT INTO images (name, tree, digest, size_bytes, created_ms)"
-                       " VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+    [STMT_LAYER_PUT] = "INSERT INTO image_layers (" LAYER_COLS ")"
+                       " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chain) DO UPDATE SET"
                        " tree = excluded.tree, digest = excluded.digest,"
-                       " size_bytes = excluded.size_bytes, created_ms = excluded.created_ms",
+                       " media_type = excluded.media_type,"
+                       " compressed_bytes = excluded.compressed_bytes,"
+                       " size_bytes = excluded.size_bytes, kept = excluded.kept",
+    [STMT_LAYER_REMOVE] = "DELETE FROM image_layers WHERE chain = ? AND tree = ?",
+    [STMT_LAYER_EACH] = "SELECT " LAYER_COLS " FROM image_layers",
+    [STMT_CONTENT_PUT] = "INSERT INTO image_contents (digest, chain, created_ms, manifest, config)"
+                         " VALUES (?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+    [STMT_CONTENT_REMOVE] = "DELETE FROM image_contents WHERE digest = ?",
+    [STMT_CONTENT_EACH] = "SELECT digest, chain, created_ms, manifest, config FROM image_contents",
+    [STMT_NAME_PUT] = "INSERT INTO image_names (owner, name, digest, public, created_ms)"
+                      " VALUES (?, ?, ?, ?, ?) ON CONFLICT (owner, name) DO UPDATE SET"
+                      " digest = excluded.digest, public = excluded.public,"
+                      " created_ms = excluded.created_ms",
+    [STMT_NAME_REMOVE] = "DELETE FROM image_names WHERE owner = ? AND name = ?",
+    [STMT_NAME_EACH] = "SELECT owner, name, digest, public, created_ms FROM image_names"
+                       " ORDER BY name, owner",
     [STMT_IMAGE_REMOVE] = "DELETE FROM images WHERE name = ?",
     [STMT_IMAGE_EACH] = "SELECT name, tree, digest, size_bytes, created_ms FROM images"
                         " ORDER BY name",

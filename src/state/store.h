@@ -58,15 +58,45 @@ int store_sandbox_prune(struct store *store, int64_t ended_before_ms, unsigned k
 
 /* ---- images ---- */
 
+/* A layer, by its chain. */
+struct store_layer {
+    const char *chain, *parent, *diff_id, *tree, *digest, *media_type;
+    int64_t compressed_bytes, size_bytes, kept, created_ms;
+};
+typedef int store_layer_fn(void *ctx, const struct store_layer *row);
+int store_layer_put(struct store *store, const struct store_layer *row, struct err *err);
+/* Only while its tree is this one: another may have been made in its place meanwhile. */
+int store_layer_remove(struct store *store, const char *chain, const char *tree, struct err *err);
+int store_layer_each(struct store *store, store_layer_fn *fn, void *ctx, struct err *err);
+
+/* What an image is, by its manifest's digest. */
+struct store_content {
+    const char *digest, *chain, *manifest, *config;
+    int64_t created_ms;
+};
+typedef int store_content_fn(void *ctx, const struct store_content *row);
+int store_content_put(struct store *store, const struct store_content *row, struct err *err);
+int store_content_remove(struct store *store, const char *digest, struct err *err);
+int store_content_each(struct store *store, store_content_fn *fn, void *ctx, struct err *err);
+
+/* What owners call it. */
+struct store_name {
+    const char *owner, *name, *digest;
+    int64_t public, created_ms;
+};
+typedef int store_name_fn(void *ctx, const struct store_name *row);
+int store_name_put(struct store *store, const struct store_name *row, struct err *err);
+int store_name_remove(struct store *store, const char *owner, const char *name, struct err *err);
+int store_name_each(struct store *store, store_name_fn *fn, void *ctx, struct err *err);
+
+/* Images of a state from before there were layers: read once, then removed. */
 struct store_image {
     const char *name, *tree, *digest;
     int64_t size_bytes, created_ms;
 };
 typedef int store_image_fn(void *ctx, const struct store_image *row);
-
-int store_image_put(struct store *store, const struct store_image *row, struct err *err);
-int store_image_remove(struct store *store, const char *name, struct err *err);
 int store_image_each(struct store *store, store_image_fn *fn, void *ctx, struct err *err);
+int store_image_remove(struct store *store, const char *name, struct err *err);
 
 /* ---- keys ---- */
 

@@ -10,7 +10,7 @@
 
 #include "base/id.h"
 
-#define KEEPER_VERSION 1
+#define KEEPER_VERSION 2
 #define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */
 #define KEEPER_MSG_SIZE 400
 #define KEEPER_WHAT_SIZE 40
@@ -25,10 +25,12 @@ enum keeper_op {
     KEEPER_STAT,       /* id: usage */
     KEEPER_LIST,       /* answers one datagram a cell (running or only stored), then one with OK */
     KEEPER_WATCH,      /* answers one datagram whenever a cell's init dies by itself */
-    KEEPER_IMAGE_PUT,  /* image, and an fd to read a root filesystem tar from */
+    KEEPER_LAYER_PUT,  /* image, parent (or ""), and an fd to read a layer from: a new tree */
     KEEPER_IMAGE_RM,   /* image */
     KEEPER_IMAGE_LIST, /* one datagram an image, then OK */
     KEEPER_PROBE,      /* what this host offers: answers in `probe` */
+    KEEPER_DIFF,       /* id, and an fd to write its changes to as a layer; frozen meanwhile */
+    KEEPER_SPLIT,      /* an fd to read an image archive from, one to write its members to */
 };
 
 struct keeper_limits {
@@ -43,6 +45,7 @@ struct keeper_request {
     uint32_t op;
     char id[ID_SIZE];
     char image[KEEPER_IMAGE_SIZE];
+    char parent[KEEPER_IMAGE_SIZE]; /* LAYER_PUT: the tree it lies on, or "" */
     struct keeper_limits limits;
 };
 
@@ -74,13 +77,14 @@ struct keeper_reply {
     int32_t result;              /* 0, or -errno: then what and msg say why */
     char what[KEEPER_WHAT_SIZE]; /* stable name of the failure, or empty */
     char msg[KEEPER_MSG_SIZE];
-    uint32_t more;                 /* 1: another datagram follows (LIST, IMAGE_LIST, WATCH) */
-    char id[ID_SIZE];              /* LIST, WATCH */
-    char image[KEEPER_IMAGE_SIZE]; /* LIST, IMAGE_LIST */
-    uint32_t running;              /* LIST: its init is alive */
-    uint64_t size_bytes;           /* IMAGE_PUT, IMAGE_LIST: bytes on disk */
-    struct keeper_usage usage;     /* STAT; STOP, DELETE, WATCH: the last of one that ran */
-    uint32_t probe;                /* PROBE: enum keeper_probe_flag */
-    uint64_t pool_total_bytes;     /* PROBE */
+    uint32_t more;                   /* 1: another datagram follows (LIST, IMAGE_LIST, WATCH) */
+    char id[ID_SIZE];                /* LIST, WATCH */
+    char image[KEEPER_IMAGE_SIZE];   /* LIST, IMAGE_LIST */
+    uint32_t running;                /* LIST: its init is alive */
+    uint64_t size_bytes;             /* LAYER_PUT: what the layer's files take */
+    char diff_id[KEEPER_IMAGE_SIZE]; /* LAYER_PUT: sha256 of the layer without its packing */
+    struct keeper_usage usage;       /* STAT; STOP, DELETE, WATCH: the last of one that ran */
+    uint32_t probe;                  /* PROBE: enum keeper_probe_flag */
+    uint64_t pool_total_bytes;       /* PROBE */
     uint64_t pool_free_bytes;
 };

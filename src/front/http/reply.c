@@ -27,6 +27,8 @@ static const struct {
     { "invalid_path", 400 },
     { "invalid_request", 400 },
     { "invalid_image", 400 },
+    { "invalid_reference", 400 },
+    { "unsupported_platform", 400 },
     { "invalid_archive", 400 },
     { "invalid_pattern", 400 },
     { "not_a_directory", 400 },

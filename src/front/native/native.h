@@ -39,6 +39,10 @@ int native_process_kill(struct request *req, struct err *err);
 
 int native_image_list(struct request *req, struct err *err);
 int native_image_put(struct request *req, struct err *err);
+int native_image_get(struct request *req, struct err *err);
+int native_image_history(struct request *req, struct err *err);
+int native_image_tag(struct request *req, struct err *err);
+int native_image_prune(struct request *req, struct err *err);
 int native_image_delete(struct request *req, struct err *err);
 extern const struct route_sink native_image_sink;
 
@@ -89,6 +93,14 @@ int native_metrics(struct request *req, struct err *err);
 /* A time among the query's parameters: 1, 0 when it is not there, or invalid_query. */
 int native_param_time(const struct request *req, const char *name, int64_t *ret_ms,
                       struct err *err);
+struct image;
+struct image_config;
+/* An image as the API shows it. */
+void native_put_image(struct jout *j, const char *key, const struct image *image,
+                      const struct image_config *config);
+/* The same by its name, as the whole answer. */
+int native_reply_image(struct request *req, unsigned status, const struct image *image,
+                       struct err *err);
 
 /* A failure in sandbox `who`: if it is gone, or is just ending, err becomes the story of that.
  * True if it is gone; then *ret_s has its cause and end (sandbox_done it in any case). */

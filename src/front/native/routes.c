@@ -47,8 +47,12 @@ const struct route native_routes[] = {
     { "POST",   "/v1/sandboxes/{id}/files/write",    AUTH_KEY, BODY_STREAM, native_file_write_many,    &native_file_write_sink },
 
     { "GET",    "/v1/images",        AUTH_KEY, BODY_NONE,   native_image_list,   NULL },
+    { "GET",    "/v1/images/{name}", AUTH_KEY, BODY_NONE,   native_image_get,    NULL },
     { "PUT",    "/v1/images/{name}", AUTH_KEY, BODY_STREAM, native_image_put,    &native_image_sink },
     { "DELETE", "/v1/images/{name}", AUTH_KEY, BODY_NONE,   native_image_delete, NULL },
+    { "GET",    "/v1/images/{name}/history", AUTH_KEY, BODY_NONE, native_image_history, NULL },
+    { "POST",   "/v1/images/{name}/tag",     AUTH_KEY, BODY_JSON, native_image_tag,     NULL },
+    { "POST",   "/v1/images/prune",          AUTH_KEY, BODY_JSON, native_image_prune,   NULL },
 
     { "GET",    "/v1/events",    AUTH_KEY,  BODY_NONE, native_event_list, NULL },
     { "POST",   "/v1/keys",      AUTH_KEY,  BODY_JSON, native_key_create, NULL },

@@ -1,0 +1,17 @@
+/* bundle - a docker save archive or an OCI layout, taken apart and understood.
+ *
+ * warren-unpack reads the archive in a process that has no files; here arrive names and bytes. Each
+ * member becomes a blob, what the names claim about digests is checked, and the JSON says which
+ * of them make the image. What the image does not need is removed with the archive. */
+#pragma once
+#include "core/image.h"
+
+struct bundle;
+
+/* *ret_a stays NULL for a root filesystem, which is no archive of images. */
+int bundle_open(struct core *core, const char *digest, struct bundle **ret_a, struct err *err);
+/* The image in it, unpacked and named. Of several, the one that is called `name`. */
+int bundle_image(struct bundle *a, const char *owner, const char *name, bool public,
+                 struct image *ret_image, struct err *err);
+void bundle_free(struct bundle *a);
+DEFINE_FREEP(struct bundle *, bundle_free)

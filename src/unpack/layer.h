@@ -1,0 +1,13 @@
+/* layer - lays an image's layer on a tree, as the OCI image format has it.
+ *
+ * Files keep owner, mode, times, extended attributes, capabilities, holes and hard links;
+ * ".wh.NAME" hides NAME of the layers below, ".wh..wh..opq" all that they have in its directory. Devices and
+ * sockets are left out: a sandbox has a /dev of its own. Anything else that cannot be made as it is
+ * written refuses the layer. */
+#pragma once
+#include "base/err.h"
+#include "wire/unpack.h"
+
+/* Reads fd to its end and fills root (both borrowed); *ret_report has the hash and the size. What
+ * a sandbox needs and the tree lacks (/dev, /proc, /sys, /tmp, /etc) is made. */
+int layer_apply(int fd, int root, struct unpack_report *ret_report, struct err *err);
