@@ -10,19 +10,26 @@
 #include "init/file/fault.h"
 #include "init/launch.h"
 
-static const struct {
-    int (*fn)(struct job *j);
-} ops[] = {
-    [WIRE_FILE_READ] = { op_read },         [WIRE_FILE_WRITE] = { op_write },
-    [WIRE_FILE_STAT] = { op_stat },         [WIRE_FILE_LIST] = { op_list },
-    [WIRE_FILE_MKDIR] = { op_mkdir },       [WIRE_FILE_REMOVE] = { op_remove },
-    [WIRE_FILE_TREE_OUT] = { op_tree_out }, [WIRE_FILE_TREE_IN] = { op_tree_in },
+static int (*const ops[])(struct job *j) = {
+    [WIRE_FILE_READ] = op_read,           [WIRE_FILE_WRITE] = op_write,
+    [WIRE_FILE_STAT] = op_stat,           [WIRE_FILE_LIST] = op_list,
+    [WIRE_FILE_MKDIR] = op_mkdir,         [WIRE_FILE_MOVE] = op_move,
+    [WIRE_FILE_COPY] = op_copy,           [WIRE_FILE_REMOVE] = op_remove,
+    [WIRE_FILE_CHMOD] = op_chmod,         [WIRE_FILE_CHOWN] = op_chown,
+    [WIRE_FILE_SYMLINK] = op_symlink,     [WIRE_FILE_XATTRS] = op_xattrs,
+    [WIRE_FILE_XATTR_SET] = op_xattr_set, [WIRE_FILE_XATTR_RM] = op_xattr_rm,
+    [WIRE_FILE_TRUNCATE] = op_truncate,   [WIRE_FILE_USAGE] = op_usage,
+    [WIRE_FILE_FIND] = op_find,           [WIRE_FILE_SEARCH] = op_search,
+    [WIRE_FILE_REPLACE] = op_replace,     [WIRE_FILE_WATCH] = op_watch,
+    [WIRE_FILE_TREE_OUT] = op_tree_out,   [WIRE_FILE_TREE_IN] = op_tree_in,
 };
 
 int job_refuse(struct job *j, int code, const char *what, const char *path, const char *why)
 {
     if (code == EPIPE && strcmp(what, "internal") == 0)
         return -EPIPE;
+    if (j->err.code) /* the first failure is the one that is told */
+        return -j->err.code;
     free(j->err_path);
     j->err_path = path ? strdup(path) : NULL;
     if (!path)
@@ -131,12 +138,8 @@ void job_run(int fd, char *payload, size_t n, const char *rest, size_t rest_n)
     int r = ask_decode(payload, n, &ask, &j.err);
     if (r == 0)
         r = become(&j, ask.user);
-    if (r == 0) {
-        if (ask.op < ARRAY_LEN(ops) && ops[ask.op].fn)
-            r = ops[ask.op].fn(&j);
-        else
-            r = job_refuse(&j, ENOSYS, "not_supported", NULL, "this operation is not known here");
-    }
+    if (r == 0)
+        r = ops[ask.op](&j); /* which ask_decode knows to be one of them */
     if (r == 0)
         say_ok(&j);
     else if (j.err.code != 0)

@@ -266,10 +266,13 @@ ssize_t talk_piece(struct talk *t, const char **ret_p)
     return (ssize_t)n;
 }
 
-int talk_beat(struct talk *t)
+int talk_look(struct talk *t)
 {
-    if (++t->beats % BEAT_EVERY != 0)
-        return 0;
     int events = fd_wait(t->fd, POLLRDHUP, 0);
     return events & (POLLRDHUP | POLLHUP | POLLERR) ? -EPIPE : 0;
+}
+
+int talk_beat(struct talk *t)
+{
+    return ++t->beats % BEAT_EVERY == 0 ? talk_look(t) : 0;
 }

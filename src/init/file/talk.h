@@ -41,5 +41,7 @@ int talk_next(struct talk *t, struct wire_header *ret_h, const char **ret_payloa
 /* More of the DATA frame: its length; 0: the frame is at its end. Valid until the next call. */
 ssize_t talk_piece(struct talk *t, const char **ret_p);
 
-/* Between two steps of anything long: -EPIPE once the other side is gone. */
+/* Between two steps of anything long: -EPIPE once the other side is gone. The first looks every
+ * time, the second now and then, for steps that are short. */
+int talk_look(struct talk *t);
 int talk_beat(struct talk *t);

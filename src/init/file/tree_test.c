@@ -269,6 +269,29 @@ TEST(a_removal_does_not_follow_a_swapped_directory)
     rig_leave();
 }
 
+TEST(a_copy_does_not_follow_a_swapped_directory)
+{
+    rig_enter();
+    pthread_t thread = swap_begin();
+    CHECK_OK(mkdir(rig_path("src"), 0777));
+    CHECK_OK(mkdir(rig_path("src/d"), 0777));
+    rig_file("src/d/evil", "x");
+    rig_file("src/d/victim", "x");
+    for (int i = 0; i < 60; i++) {
+        struct rig r;
+        rig_ask(&r, WIRE_FILE_COPY, "root", rig_path("src"));
+        rig_text_field(&r, WIRE_T_TO, rig_path("top"));
+        rig_put(&r, WIRE_T_FLAGS, WIRE_F_RECURSIVE);
+        (void)rig_run(&r);
+        rig_ask(&r, WIRE_FILE_CHMOD, "root", rig_path("top"));
+        rig_put(&r, WIRE_T_MODE, 0711);
+        rig_put(&r, WIRE_T_FLAGS, WIRE_F_RECURSIVE);
+        (void)rig_run(&r);
+    }
+    swap_end(thread);
+    rig_leave();
+}
+
 TEST(a_file_that_shrinks_keeps_the_length_it_was_told_with)
 {
     enum { SIZE = 4 * 1024 * 1024 };
