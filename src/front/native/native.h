@@ -85,6 +85,7 @@ int native_team_delete(struct request *req, struct err *err);
 int native_log_list(struct request *req, struct err *err);
 int native_sandbox_logs(struct request *req, struct err *err);
 int native_health(struct request *req, struct err *err);
+int native_openapi(struct request *req, struct err *err);
 int native_host(struct request *req, struct err *err);
 int native_metrics(struct request *req, struct err *err);
 

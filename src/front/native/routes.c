@@ -68,6 +68,7 @@ const struct route native_routes[] = {
 
     { "GET",    "/v1/logs",      AUTH_KEY,  BODY_NONE, native_log_list,   NULL },
     { "GET",    "/v1/health",    AUTH_NONE, BODY_NONE, native_health,     NULL },
+    { "GET",    "/v1/openapi.json", AUTH_NONE, BODY_NONE, native_openapi, NULL },
     { "GET",    "/v1/host",      AUTH_KEY,  BODY_NONE, native_host,       NULL },
     { "GET",    "/metrics",      AUTH_NONE, BODY_NONE, native_metrics,    NULL },
 };
