@@ -54,7 +54,9 @@ static int init(struct core *core, const struct core_config *config, struct err 
         return err_set(err, -r, "cannot allocate the table of sandboxes");
     core->archive_fd = config->archive_fd;
     core->run_dir = strdup(config->run_dir);
-    return core->run_dir ? 0 : err_set(err, ENOMEM, "cannot allocate a path");
+    if (!core->run_dir)
+        return err_set(err, ENOMEM, "cannot allocate a path");
+    return registries_init(&core->registries, config, err);
 }
 
 static int load(struct core *core, const struct core_config *config, struct err *err)
@@ -123,6 +125,7 @@ void core_free(struct core *core)
     teams_done(&core->teams);
     replays_done(core);
     store_close(core->store);
+    registries_done(&core->registries);
     free(core->run_dir);
     free(core);
 }

@@ -21,6 +21,10 @@ struct core_config {
     int64_t usage_interval_ms; /* how often each sandbox's use is read; 0: only at its end */
     unsigned usage_keep_days;  /* 0: for ever */
     int archive_fd;            /* the program warren-archive (O_PATH), kept; 0 or below: none */
+    /* registries of images; the texts may be NULL */
+    const char *default_registry; /* the host of names that have none */
+    const char *registry_allow;   /* hosts that teams may use; none: every public one */
+    unsigned registry_timeout_s;  /* of silence; 0: the usual */
 };
 
 /* Opens the state, adopts what runs, finishes what was half done, starts the timers. The strings

@@ -141,6 +141,21 @@ struct watch {
     int stop_fd; /* an eventfd: readable once the thread shall end */
 };
 
+#define PROOFS_MAX 4096
+
+struct proof {
+    char owner[OWNER_MAX];
+    char digest[DIGEST_SIZE];
+};
+
+struct registries {
+    char *default_host, *allow; /* what the operator said of them */
+    unsigned timeout_s;
+    pthread_mutex_t lock;
+    struct proof *proofs; /* a ring of PROOFS_MAX; proof.h */
+    size_t nproofs;       /* ever added */
+};
+
 struct core {
     char *run_dir;
     int archive_fd; /* the program warren-archive, held open; 0 or below: it is not there */
@@ -158,6 +173,7 @@ struct core {
     struct workers workers;
     struct usage usage;
     struct watch watch;
+    struct registries registries;
     _Atomic uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
     _Atomic uint64_t warm_creates;
 };
@@ -183,5 +199,8 @@ void blobs_close(struct core *core);
 int blobs_each(struct core *core, int (*fn)(void *ctx, const char *digest, int64_t touched_ms,
                                             uint64_t size),
                void *ctx);
+/* registries.c */
+int registries_init(struct registries *r, const struct core_config *config, struct err *err);
+void registries_done(struct registries *r);
 int events_load(struct core *core, struct err *err);
 void events_close(struct core *core);

@@ -173,7 +173,10 @@ static int start(struct world *w, struct err *err)
                                   .pool_size = w->options.pool_size,
                                   .usage_interval_ms = w->options.usage_interval_s * 1000ll,
                                   .usage_keep_days = w->options.usage_keep_days,
-                                  .archive_fd = w->archive_fd };
+                                  .archive_fd = w->archive_fd,
+                                  .default_registry = w->options.default_registry,
+                                  .registry_allow = w->options.registry_allow,
+                                  .registry_timeout_s = w->options.registry_timeout_s };
     r = core_new(&config, &w->core, err);
     if (r < 0)
         return r;

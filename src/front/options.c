@@ -50,6 +50,14 @@ static const struct option_row rows[] = {
       "Requests that a key may make at once before that counts." },
     { "cors-origins", "WARREN_CORS_ORIGINS", "LIST", TEXT(cors_origins), "*",
       "Web pages that may use the API: *, none, or origins with commas between." },
+    { "default-registry", "WARREN_DEFAULT_REGISTRY", "HOST", TEXT(default_registry), NULL,
+      "The registry of image names that have no host; without it such names are refused." },
+    { "registry-allow", "WARREN_REGISTRY_ALLOW", "LIST", TEXT(registry_allow), NULL,
+      "Registries, as HOST[:PORT] with commas between, that teams may pull from and push to,\n"
+      "                          at whatever address. By default every one with a public address;\n"
+      "                          admin keys are not bound by this." },
+    { "registry-timeout", "WARREN_REGISTRY_TIMEOUT", "SECONDS", TEXT(registry_timeout), "30",
+      "How long a registry may be silent before the connection counts as broken." },
 };
 
 static char **text_at(struct options *o, const struct option_row *row)
@@ -177,6 +185,9 @@ static int check_values(struct options *o, struct err *err)
                          &o->usage_interval_s, err);
     if (r >= 0)
         r = check_number("usage-days", o->usage_days, 0, USAGE_DAYS_MAX, &o->usage_keep_days, err);
+    if (r >= 0)
+        r = check_number("registry-timeout", o->registry_timeout, 1, 3600, &o->registry_timeout_s,
+                         err);
     if (r < 0)
         return r;
     if (log_parse_level(o->log_level, &o->level) < 0)

@@ -1,6 +1,6 @@
 /* private - the inside of a struct registry, for the files of registry/ only. */
 #pragma once
-#include "registry/auth.h"
+#include "registry/credential.h"
 #include "registry/exchange.h"
 #include "registry/registry.h"
 
@@ -8,7 +8,7 @@ struct registry {
     struct reference ref;
     char base[REFERENCE_HOST_MAX + 16]; /* "https://host" */
     struct http *http;
-    struct auth *auth;
+    struct credential *auth;
 };
 
 /* <base>/v2/<repo>/<kind>/<name> */

@@ -66,13 +66,13 @@ int registry_new(const struct registry_config *config, struct registry **ret_reg
     int r = access_host(&config->access, reg->ref.host, err);
     if (r >= 0)
         r = http_new(&http, &reg->http, err);
-    struct auth_config auth = { .username = config->username,
-                                .password = config->password,
-                                .repo = reg->ref.repo,
-                                .push = config->push,
-                                .http = reg->http };
+    struct credential_config auth = { .username = config->username,
+                                      .password = config->password,
+                                      .repo = reg->ref.repo,
+                                      .push = config->push,
+                                      .http = reg->http };
     if (r >= 0)
-        r = auth_new(&auth, &reg->auth, err);
+        r = credential_new(&auth, &reg->auth, err);
     (void)snprintf(reg->base, sizeof(reg->base), "https://%s", reg->ref.host);
     if (r >= 0 && (loopback || config->insecure))
         r = find_scheme(reg, loopback, err);
@@ -86,7 +86,7 @@ void registry_free(struct registry *reg)
 {
     if (!reg)
         return;
-    auth_free(reg->auth);
+    credential_free(reg->auth);
     http_free(reg->http);
     free(reg);
 }
@@ -133,17 +133,17 @@ int registry_ask(struct registry *reg, struct exchange *x, struct err *err)
         unsigned number = 0;
         bool ours = url_same_origin(url, reg->base);
         if (ours)
-            r = auth_header(reg->auth, &header, &number, err);
+            r = credential_header(reg->auth, &header, &number, err);
         x->url = url;
         x->authorization = header;
         if (r >= 0)
             r = exchange_run(reg->http, x, err);
         x->authorization = NULL;
-        auth_header_free(header);
+        credential_header_free(header);
         if (r < 0)
             break;
         if (x->status == 401 && ours && challenges++ < CHALLENGES_MAX)
-            r = auth_answer(reg->auth, x->challenge, number, err);
+            r = credential_answer(reg->auth, x->challenge, number, err);
         else if (!is_redirect(x))
             break;
         else if (redirects++ == REDIRECTS_MAX)

@@ -44,6 +44,8 @@ int native_image_history(struct request *req, struct err *err);
 int native_image_tag(struct request *req, struct err *err);
 int native_image_prune(struct request *req, struct err *err);
 int native_image_delete(struct request *req, struct err *err);
+int native_image_pull(struct request *req, struct err *err);
+int native_image_push(struct request *req, struct err *err);
 extern const struct route_sink native_image_sink;
 
 int native_file_get(struct request *req, struct err *err);

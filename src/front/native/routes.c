@@ -53,6 +53,8 @@ const struct route native_routes[] = {
     { "GET",    "/v1/images/{name}/history", AUTH_KEY, BODY_NONE, native_image_history, NULL },
     { "POST",   "/v1/images/{name}/tag",     AUTH_KEY, BODY_JSON, native_image_tag,     NULL },
     { "POST",   "/v1/images/prune",          AUTH_KEY, BODY_JSON, native_image_prune,   NULL },
+    { "POST",   "/v1/images/pull",        AUTH_KEY, BODY_JSON, native_image_pull, NULL },
+    { "POST",   "/v1/images/{name}/push", AUTH_KEY, BODY_JSON, native_image_push, NULL },
 
     { "GET",    "/v1/events",    AUTH_KEY,  BODY_NONE, native_event_list, NULL },
     { "POST",   "/v1/keys",      AUTH_KEY,  BODY_JSON, native_key_create, NULL },

@@ -1,4 +1,4 @@
-#include "registry/auth.h"
+#include "registry/credential.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -14,8 +14,8 @@
 #define TOKEN_ANSWER_MAX (256 * 1024)
 #define TOKEN_REDIRECTS_MAX 3
 
-struct auth {
-    struct auth_config config;
+struct credential {
+    struct credential_config config;
     char *username, *password;
     char repo[REFERENCE_REPO_MAX + 1];
     pthread_mutex_t lock; /* held while a token is asked for: the others want the same one */
@@ -32,7 +32,7 @@ static void free_secret(char **secret)
 }
 #define _cleanup_secret_ _cleanup_(free_secret)
 
-void auth_header_free(char *header)
+void credential_header_free(char *header)
 {
     free_secret(&header);
 }
@@ -47,56 +47,58 @@ static int copy_secret(const char *text, char **ret_copy, struct err *err)
     return *ret_copy ? 0 : err_set(err, ENOMEM, "cannot allocate credentials");
 }
 
-int auth_new(const struct auth_config *config, struct auth **ret_auth, struct err *err)
+int credential_new(const struct credential_config *config, struct credential **ret_cred,
+                   struct err *err)
 {
-    _cleanup_(auth_freep) struct auth *auth = calloc(1, sizeof(*auth));
-    if (!auth)
+    _cleanup_(credential_freep) struct credential *cred = calloc(1, sizeof(*cred));
+    if (!cred)
         return err_set(err, ENOMEM, "cannot allocate credentials");
-    (void)pthread_mutex_init(&auth->lock, NULL);
-    auth->config = *config;
-    auth->config.username = auth->config.password = auth->config.repo = NULL;
-    (void)snprintf(auth->repo, sizeof(auth->repo), "%s", config->repo);
-    int r = copy_secret(config->username, &auth->username, err);
+    (void)pthread_mutex_init(&cred->lock, NULL);
+    cred->config = *config;
+    cred->config.username = cred->config.password = cred->config.repo = NULL;
+    (void)snprintf(cred->repo, sizeof(cred->repo), "%s", config->repo);
+    int r = copy_secret(config->username, &cred->username, err);
     if (r >= 0)
-        r = copy_secret(config->password, &auth->password, err);
-    if (r >= 0 && auth->username && strchr(auth->username, ':'))
+        r = copy_secret(config->password, &cred->password, err);
+    if (r >= 0 && cred->username && strchr(cred->username, ':'))
         r = err_name(err, EINVAL, "invalid_field", "a user name must not have a ':'");
     if (r < 0)
         return r;
-    *ret_auth = take_ptr(auth);
+    *ret_cred = take_ptr(cred);
     return 0;
 }
 
-void auth_free(struct auth *auth)
+void credential_free(struct credential *cred)
 {
-    if (!auth)
+    if (!cred)
         return;
-    free_secret(&auth->username);
-    free_secret(&auth->password);
-    free_secret(&auth->header);
-    (void)pthread_mutex_destroy(&auth->lock);
-    free(auth);
+    free_secret(&cred->username);
+    free_secret(&cred->password);
+    free_secret(&cred->header);
+    (void)pthread_mutex_destroy(&cred->lock);
+    free(cred);
 }
 
-int auth_header(struct auth *auth, char **ret_header, unsigned *ret_number, struct err *err)
+int credential_header(struct credential *cred, char **ret_header, unsigned *ret_number,
+                      struct err *err)
 {
     char *copy = NULL;
-    (void)pthread_mutex_lock(&auth->lock);
-    bool there = auth->header != NULL;
+    (void)pthread_mutex_lock(&cred->lock);
+    bool there = cred->header != NULL;
     if (there)
-        copy = strdup(auth->header);
-    *ret_number = auth->number;
-    (void)pthread_mutex_unlock(&auth->lock);
+        copy = strdup(cred->header);
+    *ret_number = cred->number;
+    (void)pthread_mutex_unlock(&cred->lock);
     if (there && !copy)
         return err_set(err, ENOMEM, "cannot allocate credentials");
     *ret_header = copy;
     return 0;
 }
 
-static int basic_header(const struct auth *auth, char **ret_header, struct err *err)
+static int basic_header(const struct credential *cred, char **ret_header, struct err *err)
 {
     _cleanup_secret_ char *pair = NULL;
-    if (asprintf(&pair, "%s:%s", auth->username, auth->password ? auth->password : "") < 0) {
+    if (asprintf(&pair, "%s:%s", cred->username, cred->password ? cred->password : "") < 0) {
         pair = NULL;
         return err_set(err, ENOMEM, "cannot allocate credentials");
     }
@@ -112,12 +114,12 @@ static int basic_header(const struct auth *auth, char **ret_header, struct err *
 
 /* ---- tokens ---- */
 
-static int token_url(const struct auth *auth, const struct challenge *ch,
+static int token_url(const struct credential *cred, const struct challenge *ch,
                      char url[EXCHANGE_URL_MAX], struct err *err)
 {
     char scope[REFERENCE_REPO_MAX + 32];
-    (void)snprintf(scope, sizeof(scope), "repository:%s:pull%s", auth->repo,
-                   auth->config.push ? ",push" : "");
+    (void)snprintf(scope, sizeof(scope), "repository:%s:pull%s", cred->repo,
+                   cred->config.push ? ",push" : "");
     (void)snprintf(url, EXCHANGE_URL_MAX, "%s", ch->realm);
     int r = 0;
     if (ch->service[0])
@@ -146,40 +148,40 @@ static int read_token(const struct buf *answer, char **ret_header, struct err *e
     return r;
 }
 
-static int refused(const struct auth *auth, struct err *err)
+static int refused(const struct credential *cred, struct err *err)
 {
-    if (auth->username)
+    if (cred->username)
         return err_name(err, EACCES, "registry_unauthorized",
                         "the registry does not accept this user name and password for '%s'",
-                        auth->repo);
+                        cred->repo);
     return err_name(err, EACCES, "registry_unauthorized",
                     "the registry wants a user name and password for '%s', or there is no such "
                     "repository",
-                    auth->repo);
+                    cred->repo);
 }
 
-static int token_failed(const struct auth *auth, const struct exchange *x, struct err *err)
+static int token_failed(const struct credential *cred, const struct exchange *x, struct err *err)
 {
     if (x->status == 401 || x->status == 403 || x->status == 400)
-        return refused(auth, err);
+        return refused(cred, err);
     return err_name(err, EIO, "registry_failed", "the registry's token server answered with %ld",
                     x->status);
 }
 
-static int ask_token(struct auth *auth, const struct challenge *ch, char **ret_header,
+static int ask_token(struct credential *cred, const struct challenge *ch, char **ret_header,
                      struct err *err)
 {
     _cleanup_secret_ char *basic = NULL;
     _cleanup_(exchange_done) struct exchange x = { .method = "GET",
                                                    .answer = BUF_INIT(TOKEN_ANSWER_MAX) };
     char url[EXCHANGE_URL_MAX], next[EXCHANGE_URL_MAX];
-    int r = token_url(auth, ch, url, err);
-    if (r >= 0 && auth->username)
-        r = basic_header(auth, &basic, err);
+    int r = token_url(cred, ch, url, err);
+    if (r >= 0 && cred->username)
+        r = basic_header(cred, &basic, err);
     x.url = url;
     x.authorization = basic;
     for (unsigned i = 0; r >= 0; i++) {
-        r = exchange_run(auth->config.http, &x, err);
+        r = exchange_run(cred->config.http, &x, err);
         if (r < 0 || x.status < 300 || x.status >= 400 || !x.location[0])
             break;
         if (i == TOKEN_REDIRECTS_MAX)
@@ -191,7 +193,7 @@ static int ask_token(struct auth *auth, const struct challenge *ch, char **ret_h
         memcpy(url, next, sizeof(url));
     }
     if (r >= 0 && x.status != 200)
-        r = token_failed(auth, &x, err);
+        r = token_failed(cred, &x, err);
     if (r >= 0)
         r = read_token(&x.answer, ret_header, err);
     if (x.answer.data)
@@ -199,16 +201,16 @@ static int ask_token(struct auth *auth, const struct challenge *ch, char **ret_h
     return r;
 }
 
-static int answer(struct auth *auth, const char *text, struct err *err)
+static int answer(struct credential *cred, const char *text, struct err *err)
 {
     char *header = NULL;
     struct challenge ch;
     int r;
     challenge_parse(text, strlen(text), &ch);
     switch (ch.scheme) {
-    case CHALLENGE_BEARER: r = ask_token(auth, &ch, &header, err); break;
+    case CHALLENGE_BEARER: r = ask_token(cred, &ch, &header, err); break;
     case CHALLENGE_BASIC:
-        r = auth->username ? basic_header(auth, &header, err) : refused(auth, err);
+        r = cred->username ? basic_header(cred, &header, err) : refused(cred, err);
         break;
     default:
         r = err_name(err, EPROTO, "registry_unauthorized",
@@ -217,22 +219,23 @@ static int answer(struct auth *auth, const char *text, struct err *err)
     if (r < 0)
         return r;
     /* The same password again would meet the same answer. */
-    if (ch.scheme == CHALLENGE_BASIC && auth->header && strcmp(auth->header, header) == 0) {
+    if (ch.scheme == CHALLENGE_BASIC && cred->header && strcmp(cred->header, header) == 0) {
         free_secret(&header);
-        return refused(auth, err);
+        return refused(cred, err);
     }
-    free_secret(&auth->header);
-    auth->header = header;
-    auth->number++;
+    free_secret(&cred->header);
+    cred->header = header;
+    cred->number++;
     return 0;
 }
 
-int auth_answer(struct auth *auth, const char *challenge, unsigned number, struct err *err)
+int credential_answer(struct credential *cred, const char *challenge, unsigned number,
+                      struct err *err)
 {
     int r = 0;
-    (void)pthread_mutex_lock(&auth->lock);
-    if (auth->number == number) /* else another thread has answered meanwhile */
-        r = answer(auth, challenge, err);
-    (void)pthread_mutex_unlock(&auth->lock);
+    (void)pthread_mutex_lock(&cred->lock);
+    if (cred->number == number) /* else another thread has answered meanwhile */
+        r = answer(cred, challenge, err);
+    (void)pthread_mutex_unlock(&cred->lock);
     return r;
 }
