@@ -278,6 +278,26 @@ def test_a_sandboxs_life(client):
         client.sandboxes.delete("never-was")
 
 
+def test_a_creation_that_comes_twice_makes_one(client):
+    first = client.create("tiny", idempotency_key="sdk-once")
+    assert client.create("tiny", idempotency_key="sdk-once").id == first.id
+    first.delete()
+
+
+def test_two_who_change_one_sandbox(client):
+    with client.create("tiny") as box:
+        box.refresh()
+        seen = box.etag
+        client.sandboxes.get(box.id).update(metadata={"by": "another"})
+        for change in (lambda: box.update(name="mine", if_match=seen),
+                       lambda: box.stop(if_match=seen), lambda: box.delete(if_match=seen)):
+            with pytest.raises(warren.Conflict) as stale:
+                change()
+            assert stale.value.code == "precondition_failed"
+        box.refresh()
+        assert box.update(metadata={}, if_match=box.etag).metadata == {}
+
+
 def test_lists_go_over_pages(client):
     made = [client.create("tiny", metadata={"batch": "sdk"}) for _ in range(3)]
     try:

@@ -3,8 +3,13 @@
 Not part of `./dev test`: making them takes minutes and a gigabyte. `./dev recipes` runs this.
 """
 import base64
+import functools
+import http.server
+import json
 import os
+import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -105,3 +110,56 @@ print(data.count(bytes([0, 255, 0])))"""])
     if "WARREN_SCREENSHOT" in os.environ:
         with open(os.environ["WARREN_SCREENSHOT"], "wb") as file:
             file.write(picture)
+
+
+PAGE = """<!doctype html><body><script type="module">
+import { Client } from "/dist/index.js";
+const say = (text) => document.body.append(text + " ");
+try {
+  const client = new Client({ url: URL, key: KEY });
+  const box = await client.create({ image: "base" });
+  const result = await box.run("echo from the browser; exit 3");
+  say(`ran: ${result.stdout.trim()} ${result.exit_code}`);
+  await box.files.write("/root/note", new Blob(["kept"]));
+  say(`read: ${await box.files.readText("/root/note")}`);
+  await box.delete();
+  await client.sandboxes.get("nobody").catch((e) => say(`error: ${e.code}`));
+} catch (e) { say(`failed: ${e}`); }
+document.title = "over";
+</script>"""
+
+
+@pytest.mark.timeout(900)
+def test_the_javascript_client_in_a_browser(place, tmp_path):
+    """Another origin than the daemon's, in the desktop image's own Chromium."""
+    add(place, "base")
+    package = tmp_path / "package"
+    shutil.copytree(ROOT / "sdk/typescript", package,
+                    ignore=shutil.ignore_patterns("node_modules", "dist"))
+    for command in (["npm", "ci"], ["npm", "run", "build"]):
+        subprocess.run(command, cwd=package, check=True, capture_output=True, timeout=170)
+    (package / "page.html").write_text(
+        PAGE.replace("URL", json.dumps(place.url)).replace("KEY", json.dumps(place.key)))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=package)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    root = tmp_path / "root"
+    root.mkdir()
+    tar = subprocess.run([ROOT / "images/build", "desktop"], text=True, check=True,
+                         stdout=subprocess.PIPE, timeout=2400).stdout.strip()
+    try:
+        subprocess.run(["tar", "-C", root, "-xf", tar], check=True, timeout=300)
+        # The host's network is what the page needs; nothing else of it is seen.
+        done = subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--root", root,
+             "--mount-proc=/proc", "sh", "-c",
+             "mount -t tmpfs none /dev/shm 2>/dev/null; test -e /dev/null || mknod -m 666 /dev/null c 1 3;"
+             "test -e /dev/urandom || mknod -m 666 /dev/urandom c 1 9;"
+             "exec chromium --headless --user-data-dir=/tmp/profile --virtual-time-budget=20000 "
+             f"--dump-dom http://127.0.0.1:{server.server_address[1]}/page.html"],
+            capture_output=True, text=True, timeout=170)
+    finally:
+        server.shutdown()
+        server.server_close()
+    for said in ("ran: from the browser 3", "read: kept", "error: sandbox_not_found"):
+        assert said in done.stdout, done.stdout[-3000:] + done.stderr[-3000:]

@@ -274,13 +274,17 @@ class Transport:
         return error_of(response.status, error,
                         float(after) if after and after.isdigit() else None)
 
-    def call(self, method: str, path: str, json_body: Any = None, **more: Any) -> Any:
-        """Ask with JSON, answer with JSON (``None`` for an empty answer)."""
+    def call(self, method: str, path: str, json_body: Any = None,
+             seen: Optional[Dict[str, str]] = None, **more: Any) -> Any:
+        """Ask with JSON, answer with JSON (``None`` for an empty answer); ``seen`` gets the headers."""
         if json_body is not None:
             more["body"] = json.dumps(json_body).encode()
             more["headers"] = {"Content-Type": "application/json", **(more.get("headers") or {})}
         with self.open(method, path, **more) as response:
-            return response.json()
+            answer = response.json()
+            if seen is not None:
+                seen.update({k.lower(): v for k, v in response.headers.items()})
+            return answer
 
     def lines(self, method: str, path: str, json_body: Any = None, **more: Any) -> "Lines":
         """Ask with JSON, answer with a stream of objects."""

@@ -16,6 +16,7 @@ class Sandbox:
 
     def __init__(self, transport: Transport, info: SandboxInfo):
         self._transport, self.info = transport, info
+        self.etag: Optional[str] = None  # of the last answer about it alone
         self._path = f"/v1/sandboxes/{quote(info.id)}"
         self.files = Files(transport, self._path)
         self.processes = Processes(transport, self._path)
@@ -44,35 +45,42 @@ class Sandbox:
 
     # -- its life
 
-    def refresh(self) -> SandboxInfo:
-        """Ask again how it is."""
-        self.info = SandboxInfo.of(self._transport.call("GET", self._path))
+    def _ask(self, method: str, what: str, members: Optional[Dict[str, Any]] = None,
+             if_match: Optional[str] = None) -> SandboxInfo:
+        seen: Dict[str, str] = {}
+        self.info = SandboxInfo.of(self._transport.call(
+            method, self._path + what, members, seen=seen,
+            headers={"If-Match": if_match} if if_match else None))
+        self.etag = seen.get("etag")
         return self.info
 
-    def update(self, **changes: Any) -> SandboxInfo:
+    def refresh(self) -> SandboxInfo:
+        """Ask again how it is."""
+        return self._ask("GET", "")
+
+    def update(self, *, if_match: Optional[str] = None, **changes: Any) -> SandboxInfo:
         """Change ``name``, ``metadata``, ``env``, ``timeout_s``, ``idle_timeout_s``, ``on_timeout``,
-        ``on_idle``, ``cpus``, ``memory_mb``, ``pids`` or ``disk_mb``; ``None`` takes a value away."""
-        self.info = SandboxInfo.of(self._transport.call("PATCH", self._path, changes))
-        return self.info
+        ``on_idle``, ``cpus``, ``memory_mb``, ``pids`` or ``disk_mb``; ``None`` takes a value away.
+        ``if_match=sandbox.etag``: only if nobody changed it since (else ``Conflict``)."""
+        return self._ask("PATCH", "", changes, if_match)
 
     def set_timeout(self, seconds: Optional[float]) -> SandboxInfo:
         """End of life that many seconds from now; ``None``: never."""
         return self.update(timeout_s=seconds)
 
-    def stop(self) -> SandboxInfo:
+    def stop(self, *, if_match: Optional[str] = None) -> SandboxInfo:
         """End its processes, keep its files."""
-        self.info = SandboxInfo.of(self._transport.call("POST", self._path + "/stop"))
-        return self.info
+        return self._ask("POST", "/stop", None, if_match)
 
-    def start(self) -> SandboxInfo:
+    def start(self, *, if_match: Optional[str] = None) -> SandboxInfo:
         """Run it again on the files that it has."""
-        self.info = SandboxInfo.of(self._transport.call("POST", self._path + "/start"))
-        return self.info
+        return self._ask("POST", "/start", None, if_match)
 
-    def delete(self) -> None:
+    def delete(self, *, if_match: Optional[str] = None) -> None:
         """End it, files and all. One that is gone already is fine."""
         try:
-            self._transport.call("DELETE", self._path)
+            self._transport.call("DELETE", self._path,
+                                 headers={"If-Match": if_match} if if_match else None)
         except ApiError as e:
             if e.code not in ("sandbox_gone", "sandbox_not_found"):
                 raise

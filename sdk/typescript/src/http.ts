@@ -19,6 +19,8 @@ export interface Request extends CallOptions {
   /** Milliseconds for the answer's head; 0: no limit. */
   timeoutMs?: number;
   idempotent?: boolean;
+  /** Gets the answer's head. */
+  seen?: (headers: Headers) => void;
 }
 
 const longestPauseMs = 30_000;
@@ -105,6 +107,7 @@ export class Transport {
   /** Ask and read JSON (`undefined` for an empty answer). */
   async call<T>(method: string, path: string, request: Request = {}): Promise<T> {
     const response = await this.open(method, path, request);
+    request.seen?.(response.headers);
     const text = await readAll(() => response.text(), request.signal);
     try {
       return (text ? JSON.parse(text) : undefined) as T;

@@ -10,4 +10,4 @@ export type * from "./models.js";
 export { ExecStream, Process, Processes } from "./process.js";
 export type { CommandOptions, RunOptions, StartOptions, StreamOptions } from "./process.js";
 export { Sandbox, Sandboxes } from "./sandbox.js";
-export type { ListOptions } from "./sandbox.js";
+export type { ListOptions, VersionOptions } from "./sandbox.js";

@@ -5,7 +5,18 @@ import { CallOptions, Lines, Transport, parted, quote } from "./http.js";
 import type { Command, Image, Result, SandboxInfo, SandboxSpec, SandboxUsage } from "./models.js";
 import { ExecStream, Process, Processes, RunOptions, StartOptions, StreamOptions, collect, specOf } from "./process.js";
 
+/** `ifMatch: sandbox.etag`: only if nobody changed it since (else `Conflict`). */
+export interface VersionOptions extends CallOptions {
+  ifMatch?: string | undefined;
+}
+
+function versionHeaders(options: VersionOptions): Record<string, string> {
+  return options.ifMatch ? { "If-Match": options.ifMatch } : {};
+}
+
 export class Sandbox {
+  /** Of the last answer about it alone. */
+  etag: string | undefined;
   readonly files: Files;
   readonly processes: Processes;
   private readonly path: string;
@@ -34,40 +45,46 @@ export class Sandbox {
 
   // -- its life
 
-  private async info_(method: string, what: string, json: unknown, options: CallOptions): Promise<SandboxInfo> {
-    return (this.info = await this.transport.call<SandboxInfo>(method, this.path + what, { json, ...options }));
+  private async ask(method: string, what: string, json: unknown, options: VersionOptions): Promise<SandboxInfo> {
+    this.info = await this.transport.call<SandboxInfo>(method, this.path + what, {
+      json,
+      headers: versionHeaders(options),
+      signal: options.signal,
+      seen: (headers) => (this.etag = headers.get("ETag") ?? undefined),
+    });
+    return this.info;
   }
 
   /** Ask again how it is. */
   refresh(options: CallOptions = {}): Promise<SandboxInfo> {
-    return this.info_("GET", "", undefined, options);
+    return this.ask("GET", "", undefined, options);
   }
 
   /** Change name, metadata, env, timers or limits; null takes a value away. */
   update(changes: Omit<SandboxSpec, "image" | "template" | "nofile" | "user" | "workdir">,
-    options: CallOptions = {}): Promise<SandboxInfo> {
-    return this.info_("PATCH", "", changes, options);
+    options: VersionOptions = {}): Promise<SandboxInfo> {
+    return this.ask("PATCH", "", changes, options);
   }
 
   /** End of life that many seconds from now; null: never. */
-  setTimeout(seconds: number | null, options: CallOptions = {}): Promise<SandboxInfo> {
+  setTimeout(seconds: number | null, options: VersionOptions = {}): Promise<SandboxInfo> {
     return this.update({ timeout_s: seconds }, options);
   }
 
   /** End its processes, keep its files. */
-  stop(options: CallOptions = {}): Promise<SandboxInfo> {
-    return this.info_("POST", "/stop", undefined, options);
+  stop(options: VersionOptions = {}): Promise<SandboxInfo> {
+    return this.ask("POST", "/stop", undefined, options);
   }
 
   /** Run it again on the files that it has. */
-  start(options: CallOptions = {}): Promise<SandboxInfo> {
-    return this.info_("POST", "/start", undefined, options);
+  start(options: VersionOptions = {}): Promise<SandboxInfo> {
+    return this.ask("POST", "/start", undefined, options);
   }
 
   /** End it, files and all. One that is gone already is fine. */
-  async delete(options: CallOptions = {}): Promise<void> {
+  async delete(options: VersionOptions = {}): Promise<void> {
     try {
-      await this.transport.call("DELETE", this.path, options);
+      await this.transport.call("DELETE", this.path, { headers: versionHeaders(options), signal: options.signal });
     } catch (error) {
       if (!(error instanceof ApiError) || !["sandbox_gone", "sandbox_not_found"].includes(error.code)) throw error;
     }

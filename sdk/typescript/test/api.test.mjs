@@ -46,6 +46,25 @@ test("a sandbox's life", async () => {
   await assert.rejects(client.sandboxes.delete("never-was"), warren.NotFound);
 });
 
+test("a creation that comes twice makes one", async () => {
+  const spec = { image: "tiny" };
+  const first = await client.sandboxes.create(spec, { idempotencyKey: "ts-once" });
+  assert.equal((await client.sandboxes.create(spec, { idempotencyKey: "ts-once" })).id, first.id);
+  await first.delete();
+});
+
+test("two who change one sandbox", async () => {
+  const one = await client.create({ image: "tiny" });
+  await one.refresh();
+  const ifMatch = one.etag;
+  await (await client.sandboxes.get(one.id)).update({ metadata: { by: "another" } });
+  await assert.rejects(one.update({ name: "mine" }, { ifMatch }), warren.Conflict);
+  await assert.rejects(one.delete({ ifMatch }), (e) => e.code === "precondition_failed");
+  await one.refresh();
+  assert.deepEqual((await one.update({ metadata: {} }, { ifMatch: one.etag })).metadata, {});
+  await one.delete();
+});
+
 test("lists go over pages", async () => {
   const made = [];
   for (let i = 0; i < 3; i++) made.push(await client.create({ image: "tiny", metadata: { batch: "ts" } }));
