@@ -86,12 +86,11 @@ static int start(struct core *core, struct archiver *a, const char *format, bool
                  struct err *err)
 {
     char program[PROGRAM_MAX];
-    int data[2], report[2], high[3];
+    int data[2], report[2], high[4];
 
     if (core->archive_fd <= 0)
         return err_name(err, ENOENT, "not_supported",
                         "warren-archive is not installed beside warrend");
-    (void)snprintf(program, sizeof(program), "/proc/self/fd/%d", core->archive_fd);
     if (pipe2(data, O_CLOEXEC) < 0)
         return err_set(err, errno, "cannot make a pipe");
     _cleanup_fd_ int ours = data[packs ? 0 : 1];
@@ -102,10 +101,12 @@ static int start(struct core *core, struct archiver *a, const char *format, bool
         return err_set(err, errno, "cannot make a socket pair");
     _cleanup_fd_ int told = report[0];
     _cleanup_fd_ int tells = report[1];
-    const int fds[] = { theirs, file_call_fd(a->call), tells };
+    /* The program too: it may be held at a number that the child's own descriptors take. */
+    const int fds[] = { theirs, file_call_fd(a->call), tells, core->archive_fd };
     int r = raise_fds(fds, high, ARRAY_LEN(fds));
     if (r < 0)
         return err_set(err, -r, "cannot hand descriptors over");
+    (void)snprintf(program, sizeof(program), "/proc/self/fd/%d", high[3]);
     r = spawn_with(program, packs ? "pack" : "unpack", format, high, packs, &a->pid);
     fd_close_all(high, ARRAY_LEN(high));
     if (r < 0) {
