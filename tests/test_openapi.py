@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import tarfile
 import uuid
 
@@ -14,6 +15,7 @@ import pytest
 
 import harness
 import openapi_kit
+import registries
 
 SOURCE = harness.ROOT / "src/front/native/openapi.json"
 SCENARIOS = {}
@@ -187,6 +189,22 @@ def images(api, tiny_tar, **_):
     api.ok("GET", "/v1/images?limit=2")
     api.ok("DELETE", "/v1/images/oa-image")
     api.refused(404, "image_not_found", "DELETE", "/v1/images/oa-image")
+
+
+@scenario
+def registry(api, tiny_tar, **_):
+    if not shutil.which("docker-registry"):
+        pytest.skip("docker-registry is not installed")
+    with contextlib.closing(registries.Registry()) as r, open(tiny_tar, "rb") as f:
+        api.ok("PUT", "/v1/images/oa-push", f, headers={
+            "Content-Length": str(os.path.getsize(tiny_tar)), "Content-Type": "application/octet-stream"})
+        where = f"{r.host}/oa:1"
+        assert api.lines("POST", "/v1/images/oa-push/push", {"image": where})[-1]["type"] == "image"
+        assert api.lines("POST", "/v1/images/pull", {"image": where, "name": "oa-pull"})[-1]["type"] == "image"
+        api.refused(424, "registry_not_found", "POST", "/v1/images/pull", {"image": f"{r.host}/none"})
+    api.refused(400, "invalid_reference", "POST", "/v1/images/pull", {"image": "NONE"})
+    api.ok("DELETE", "/v1/images/oa-push")
+    api.ok("DELETE", "/v1/images/oa-pull")
 
 
 @scenario
