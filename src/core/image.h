@@ -61,7 +61,8 @@ struct image_layer {
 };
 
 /* From here until image_hold_end nothing that is made or found is removed as an orphan, in any
- * thread: whoever brings layers in holds from its first blob to its image_create. */
+ * thread: whoever brings layers in holds from its first blob to its image_create. At the end, layers
+ * that came meanwhile and that no image uses are removed, unless they are kept for a build. */
 struct image_hold {
     struct image_hold *next;
     int64_t since_ms;

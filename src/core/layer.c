@@ -35,18 +35,6 @@ void image_hold_begin(struct core *core, struct image_hold *hold)
     (void)pthread_mutex_unlock(&im->lock);
 }
 
-void image_hold_end(struct core *core, struct image_hold *hold)
-{
-    struct images *im = &core->images;
-    (void)pthread_mutex_lock(&im->lock);
-    for (struct image_hold **at = &im->holds; *at; at = &(*at)->next)
-        if (*at == hold) {
-            *at = hold->next;
-            break;
-        }
-    (void)pthread_mutex_unlock(&im->lock);
-}
-
 /* ---- adding ---- */
 
 int layer_record(struct core *core, const struct layer *l, struct err *err)
@@ -357,6 +345,38 @@ void layer_release(struct core *core, const char *chain, struct image_pruned *pr
         note_pruned(pruned, &l);
         memcpy(at, l.parent, sizeof(at));
     }
+}
+
+/* ---- holds: the end ---- */
+
+/* With the lock held: layers of nothing that came or were found since; free(). */
+static char (*orphans_since(struct images *im, int64_t since_ms, size_t *ret_n))[DIGEST_SIZE]
+{
+    size_t n = 0;
+    char(*chains)[DIGEST_SIZE] = calloc(im->n_layers + 1, sizeof(*chains));
+    for (size_t i = 0; chains && i < im->n_layers; i++)
+        if (im->layers[i].touched_ms >= since_ms && !images_chain_used(im, im->layers[i].l.chain))
+            memcpy(chains[n++], im->layers[i].l.chain, DIGEST_SIZE);
+    *ret_n = n;
+    return chains;
+}
+
+/* What was brought in and no image came to use goes: an import that failed leaves nothing. */
+void image_hold_end(struct core *core, struct image_hold *hold)
+{
+    struct images *im = &core->images;
+    size_t n = 0;
+    (void)pthread_mutex_lock(&im->lock);
+    for (struct image_hold **at = &im->holds; *at; at = &(*at)->next)
+        if (*at == hold) {
+            *at = hold->next;
+            break;
+        }
+    char(*chains)[DIGEST_SIZE] = orphans_since(im, hold->since_ms, &n);
+    (void)pthread_mutex_unlock(&im->lock);
+    for (size_t i = 0; i < n; i++)
+        layer_release(core, chains[i], NULL);
+    free(chains);
 }
 
 void content_release(struct core *core, struct content *c)

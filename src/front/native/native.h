@@ -42,6 +42,8 @@ int native_image_put(struct request *req, struct err *err);
 int native_image_get(struct request *req, struct err *err);
 int native_image_history(struct request *req, struct err *err);
 int native_image_tag(struct request *req, struct err *err);
+int native_image_export(struct request *req, struct err *err);
+int native_sandbox_commit(struct request *req, struct err *err);
 int native_image_prune(struct request *req, struct err *err);
 int native_image_delete(struct request *req, struct err *err);
 int native_image_pull(struct request *req, struct err *err);

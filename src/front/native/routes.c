@@ -10,6 +10,7 @@ const struct route native_routes[] = {
     { "POST",   "/v1/sandboxes/{id}/stop",  AUTH_KEY, BODY_NONE, native_sandbox_stop,   NULL },
     { "POST",   "/v1/sandboxes/{id}/start", AUTH_KEY, BODY_NONE, native_sandbox_start,  NULL },
     { "GET",    "/v1/sandboxes/{id}/usage", AUTH_KEY, BODY_NONE, native_sandbox_usage,  NULL },
+    { "POST",   "/v1/sandboxes/{id}/commit", AUTH_KEY, BODY_JSON, native_sandbox_commit, NULL },
     { "GET",    "/v1/sandboxes/{id}/logs",  AUTH_KEY, BODY_NONE, native_sandbox_logs,   NULL },
 
     { "POST",   "/v1/sandboxes/{id}/exec",                 AUTH_KEY, BODY_JSON, native_exec,           NULL },
@@ -51,6 +52,7 @@ const struct route native_routes[] = {
     { "PUT",    "/v1/images/{name}", AUTH_KEY, BODY_STREAM, native_image_put,    &native_image_sink },
     { "DELETE", "/v1/images/{name}", AUTH_KEY, BODY_NONE,   native_image_delete, NULL },
     { "GET",    "/v1/images/{name}/history", AUTH_KEY, BODY_NONE, native_image_history, NULL },
+    { "GET",    "/v1/images/{name}/export",  AUTH_KEY, BODY_NONE, native_image_export,  NULL },
     { "POST",   "/v1/images/{name}/tag",     AUTH_KEY, BODY_JSON, native_image_tag,     NULL },
     { "POST",   "/v1/images/prune",          AUTH_KEY, BODY_JSON, native_image_prune,   NULL },
     { "POST",   "/v1/images/pull",        AUTH_KEY, BODY_JSON, native_image_pull, NULL },
