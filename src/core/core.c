@@ -40,12 +40,14 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->timers.lock, NULL);
     (void)pthread_mutex_init(&core->workers.lock, NULL);
     (void)pthread_mutex_init(&core->usage.lock, NULL);
+    (void)pthread_mutex_init(&core->templates.lock, NULL);
     (void)pthread_mutex_init(&core->usage.flush, NULL);
     wait_init(&core->feed.more);
     wait_init(&core->images.made);
     core->blobs.dir = core->blobs.partial = -1;
     wait_init(&core->pool.wake);
     wait_init(&core->pool.changed);
+    wait_init(&core->pool.warm_wake);
     wait_init(&core->timers.wake);
     wait_init(&core->workers.more);
     wait_init(&core->usage.wake);
@@ -75,6 +77,8 @@ static int load(struct core *core, const struct core_config *config, struct err 
     if (r >= 0)
         r = blobs_open(core, config->data_dir, err);
     if (r >= 0)
+        r = templates_load(core, err);
+    if (r >= 0)
         r = images_load(core, err);
     if (r >= 0)
         r = adopt(core, err);
@@ -97,6 +101,8 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
         r = timers_start(core, err);
     if (r >= 0)
         r = warm_pool_start(core, config->pool_size, err);
+    if (r >= 0)
+        templates_stock(core);
     if (r >= 0)
         r = usage_start(core, config, err);
     if (r >= 0)
@@ -122,6 +128,7 @@ void core_free(struct core *core)
     images_done(&core->images);
     blobs_close(core);
     keyring_done(&core->keyring);
+    templates_done(&core->templates);
     teams_done(&core->teams);
     replays_done(core);
     store_close(core->store);
@@ -153,7 +160,7 @@ void core_counts(struct core *core, struct core_counts *ret_counts)
         .ooms = atomic_load(&core->ooms),
         .warm_creates = atomic_load(&core->warm_creates),
         .pool_ready = warm_pool_ready(core),
-        .pool_size = core->pool.size,
+        .pool_size = core->pool.blank.size,
     };
     struct table *t = &core->table;
     (void)pthread_mutex_lock(&t->lock);

@@ -9,6 +9,7 @@
 #include "core/images.h"
 #include "core/pool.h"
 #include "core/table.h"
+#include "core/template.h"
 
 #define LOG_MODULE "image"
 #define TAG_MAX 128
@@ -329,6 +330,9 @@ int image_remove(struct core *core, const char *owner, const char *name, struct 
         return not_found(err, name);
     if (last && box_tree_used(core, image.tree))
         return in_use(err, name);
+    if (template_uses_image(core, owner, normal, image.public))
+        return err_name(err, EBUSY, "image_in_use",
+                        "a template uses image '%.128s'; delete its templates first", name);
     int r = store_name_remove(core->store, owner, normal, err);
     if (r < 0)
         return r;

@@ -13,6 +13,7 @@
 
 #define PING_MS 300
 #define GRACE_MS 2000
+#define PROBE_MS 5000   /* longer than init tries */
 #define ANSWER_MAX 1024 /* an OK has a handful of numbers */
 
 static int dial(struct core *core, const char *id)
@@ -83,18 +84,35 @@ static int ask(struct core *core, const char *id, enum wire_type type, const str
     return 0;
 }
 
+/* The number under a tag of an OK; -EPROTO: it is not there. */
+static int number_in(const struct buf *answer, enum wire_tag tag, uint64_t *ret_v)
+{
+    struct wire_reader reader = { answer->data, answer->len };
+    struct wire_field f;
+    int r;
+    while ((r = wire_next(&reader, &f)) > 0)
+        if (f.tag == tag)
+            return wire_field_u64(&f, ret_v);
+    return r < 0 ? r : -EPROTO;
+}
+
 int inside_ping(struct core *core, const char *id, uint64_t *ret_procs)
 {
     _cleanup_(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
     int r = ask(core, id, WIRE_PING, NULL, PING_MS, &answer);
-    if (r < 0)
-        return r;
-    struct wire_reader reader = { answer.data, answer.len };
-    struct wire_field f;
-    while ((r = wire_next(&reader, &f)) > 0)
-        if (f.tag == WIRE_T_PROCS)
-            return wire_field_u64(&f, ret_procs);
-    return r < 0 ? r : -EPROTO;
+    return r < 0 ? r : number_in(&answer, WIRE_T_PROCS, ret_procs);
+}
+
+int inside_probe(struct core *core, const char *id, uint32_t port, const char *path,
+                 uint64_t *ret_status)
+{
+    _cleanup_(buf_done) struct buf payload = BUF_INIT(4096), answer = BUF_INIT(ANSWER_MAX);
+    int r = wire_put_u64(&payload, WIRE_T_PORT, port);
+    if (r >= 0 && path)
+        r = wire_put_str(&payload, WIRE_T_PATH, path);
+    if (r >= 0)
+        r = ask(core, id, WIRE_PROBE, &payload, PROBE_MS, &answer);
+    return r < 0 || !path ? r : number_in(&answer, WIRE_T_STATUS, ret_status);
 }
 
 void inside_shutdown(struct core *core, const char *id)

@@ -1,4 +1,4 @@
-/* inside - two short questions to a sandbox's init: is anything running, and please end it.
+/* inside - short questions to a sandbox's init: is anything running, and please end it.
  *
  * Whoever is root inside may have taken init over, so every answer is bounded in size and every
  * wait has a deadline; a failure means only that we go on without the courtesy. */
@@ -8,5 +8,9 @@
 #include "core/core.h"
 
 int inside_ping(struct core *core, const char *id, uint64_t *ret_procs);
+/* Whether something in it takes connections on this port of its loopback; with a path, what an
+ * HTTP GET there is answered with. */
+int inside_probe(struct core *core, const char *id, uint32_t port, const char *path,
+                 uint64_t *ret_status);
 /* Asks what runs to end, waits for it a little; what stays is the keeper's to kill. */
 void inside_shutdown(struct core *core, const char *id);

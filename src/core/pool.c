@@ -18,7 +18,7 @@
 
 /* ---- with the lock held ---- */
 
-static void trash(struct pool *p, const struct pool_cell *cell)
+void pool_trash(struct pool *p, const struct pool_cell *cell)
 {
     if (p->n_trash == p->cap_trash) {
         size_t cap = p->cap_trash ? p->cap_trash * 2 : 16;
@@ -37,21 +37,27 @@ static void wake(struct pool *p)
         (void)pthread_cond_signal(&p->wake);
 }
 
-static void trash_ready(struct pool *p, unsigned i)
+void pool_trash_ready(struct pool *p, struct shelf *s, unsigned i)
 {
-    trash(p, &p->ready[i]);
-    p->ready[i] = p->ready[--p->n_ready];
+    pool_trash(p, &s->ready[i]);
+    s->ready[i] = s->ready[--s->n_ready];
     wake(p);
+}
+
+/* All that are of this tree, or with `tree` NULL all that are of another than the shelf's. */
+static void trash_tree(struct pool *p, struct shelf *s, const char *tree)
+{
+    for (unsigned i = s->n_ready; i-- > 0;)
+        if (tree ? strcmp(s->ready[i].tree, tree) == 0 : strcmp(s->ready[i].tree, s->tree) != 0)
+            pool_trash_ready(p, s, i);
 }
 
 static void want(struct pool *p, const char *tree)
 {
-    memcpy(p->tree, tree, strlen(tree) + 1);
+    memcpy(p->blank.tree, tree, strlen(tree) + 1);
     p->other[0] = '\0';
-    p->retry_ms = 0;
-    for (unsigned i = p->n_ready; i-- > 0;)
-        if (strcmp(p->ready[i].tree, tree) != 0)
-            trash_ready(p, i);
+    p->blank.retry_ms = 0;
+    trash_tree(p, &p->blank, NULL);
     wake(p);
 }
 
@@ -62,9 +68,9 @@ static void note_asked(struct pool *p, const char *tree)
     p->last_take_ms = now;
     if (!p->first_take_ms)
         p->first_take_ms = now;
-    if (strcmp(p->tree, tree) == 0)
+    if (strcmp(p->blank.tree, tree) == 0)
         p->other[0] = '\0';
-    else if (p->tree[0] == '\0' || strcmp(p->other, tree) == 0)
+    else if (p->blank.tree[0] == '\0' || strcmp(p->other, tree) == 0)
         want(p, tree);
     else
         memcpy(p->other, tree, strlen(tree) + 1);
@@ -73,13 +79,14 @@ static void note_asked(struct pool *p, const char *tree)
 /* Milliseconds until the next cell should be made; -1: none is missing. */
 static int64_t make_in(const struct pool *p, int64_t now)
 {
-    if (p->tree[0] == '\0' || p->n_ready >= p->size)
+    if (p->blank.tree[0] == '\0' || p->blank.n_ready >= p->blank.size)
         return -1;
-    int64_t due = p->last_take_ms + (p->n_ready * 2 < p->size ? QUIET_LOW_MS : QUIET_MS);
+    int64_t due =
+        p->last_take_ms + (p->blank.n_ready * 2 < p->blank.size ? QUIET_LOW_MS : QUIET_MS);
     if (due > p->first_take_ms + HELD_OFF_MS)
         due = p->first_take_ms + HELD_OFF_MS;
-    if (due < p->retry_ms)
-        due = p->retry_ms;
+    if (due < p->blank.retry_ms)
+        due = p->blank.retry_ms;
     return due > now ? due - now : 0;
 }
 
@@ -102,8 +109,8 @@ static void fill_one(struct core *core, struct pool *p)
     struct sandbox_spec spec;
     sandbox_spec_init(&spec);
     struct pool_cell cell = { .limits = spec_limits(&spec) };
-    memcpy(cell.tree, p->tree, sizeof(cell.tree));
-    memcpy(p->working, p->tree, sizeof(p->working));
+    memcpy(cell.tree, p->blank.tree, sizeof(cell.tree));
+    memcpy(p->working, p->blank.tree, sizeof(p->working));
     (void)pthread_mutex_unlock(&p->lock);
     int r = make(core, &cell, &err);
     if (r < 0 && !atomic_load(&core->stopping))
@@ -111,12 +118,12 @@ static void fill_one(struct core *core, struct pool *p)
     (void)pthread_mutex_lock(&p->lock);
     p->working[0] = '\0';
     if (r < 0)
-        p->retry_ms = clock_mono_ms() + RETRY_MS;
-    else if (strcmp(cell.tree, p->tree) == 0 && p->n_ready < p->size)
-        p->ready[p->n_ready++] = cell;
+        p->blank.retry_ms = clock_mono_ms() + RETRY_MS;
+    else if (strcmp(cell.tree, p->blank.tree) == 0 && p->blank.n_ready < p->blank.size)
+        p->blank.ready[p->blank.n_ready++] = cell;
     else
-        trash(p, &cell);
-    if (p->n_ready == p->size)
+        pool_trash(p, &cell);
+    if (p->blank.n_ready == p->blank.size)
         p->first_take_ms = 0;
 }
 
@@ -162,22 +169,21 @@ int warm_pool_start(struct core *core, unsigned size, struct err *err)
 {
     struct pool *p = &core->pool;
     struct image image;
-    if (size == 0)
-        return 0;
-    p->ready = calloc(size, sizeof(*p->ready));
-    if (!p->ready)
+    p->blank.ready = calloc(size + 1, sizeof(*p->blank.ready));
+    if (!p->blank.ready)
         return err_set(err, ENOMEM, "cannot allocate a pool of %u", size);
-    p->size = size;
+    p->blank.size = size;
     if (image_resolve(core, OWNER_DEFAULT, SPEC_IMAGE, &image, NULL, NULL) >= 0)
         want(p, image.tree);
     int r = thread_start(&p->thread, run, core, err);
     p->started = r >= 0;
-    return r;
+    return r < 0 ? r : shelves_start(core, err);
 }
 
 void warm_pool_stop(struct core *core)
 {
     struct pool *p = &core->pool;
+    shelves_stop(core);
     if (p->started) {
         (void)pthread_mutex_lock(&p->lock);
         p->stop = true;
@@ -185,15 +191,15 @@ void warm_pool_stop(struct core *core)
         (void)pthread_mutex_unlock(&p->lock);
         (void)pthread_join(p->thread, NULL);
         p->started = false;
-        for (unsigned i = 0; i < p->n_ready; i++)
-            (void)keeper_ask_cell(core, KEEPER_DELETE, p->ready[i].id, NULL);
+        for (unsigned i = 0; i < p->blank.n_ready; i++)
+            (void)keeper_ask_cell(core, KEEPER_DELETE, p->blank.ready[i].id, NULL);
         for (size_t i = 0; i < p->n_trash; i++)
             (void)keeper_ask_cell(core, KEEPER_DELETE, p->trash[i].id, NULL);
     }
-    free(p->ready);
+    free(p->blank.ready);
     free(p->trash);
-    p->ready = p->trash = NULL;
-    p->n_ready = p->size = 0;
+    p->blank.ready = p->trash = NULL;
+    p->blank.n_ready = p->blank.size = 0;
     p->n_trash = p->cap_trash = 0;
 }
 
@@ -203,12 +209,12 @@ bool warm_pool_take(struct core *core, const char *tree, struct pool_cell *ret_c
 {
     struct pool *p = &core->pool;
     bool found = false;
-    if (p->size == 0)
+    if (p->blank.size == 0)
         return false;
     (void)pthread_mutex_lock(&p->lock);
     note_asked(p, tree);
-    if (p->n_ready && strcmp(p->tree, tree) == 0) {
-        *ret_cell = p->ready[--p->n_ready];
+    if (p->blank.n_ready && strcmp(p->blank.tree, tree) == 0) {
+        *ret_cell = p->blank.ready[--p->blank.n_ready];
         found = true;
     }
     wake(p);
@@ -220,10 +226,10 @@ void warm_pool_give_back(struct core *core, const struct pool_cell *cell)
 {
     struct pool *p = &core->pool;
     (void)pthread_mutex_lock(&p->lock);
-    if (strcmp(p->tree, cell->tree) == 0 && p->n_ready < p->size)
-        p->ready[p->n_ready++] = *cell;
+    if (strcmp(p->blank.tree, cell->tree) == 0 && p->blank.n_ready < p->blank.size)
+        p->blank.ready[p->blank.n_ready++] = *cell;
     else
-        trash(p, cell);
+        pool_trash(p, cell);
     wake(p);
     (void)pthread_mutex_unlock(&p->lock);
 }
@@ -232,7 +238,7 @@ void warm_pool_discard(struct core *core, const struct pool_cell *cell)
 {
     struct pool *p = &core->pool;
     (void)pthread_mutex_lock(&p->lock);
-    trash(p, cell);
+    pool_trash(p, cell);
     wake(p);
     (void)pthread_mutex_unlock(&p->lock);
 }
@@ -240,19 +246,28 @@ void warm_pool_discard(struct core *core, const struct pool_cell *cell)
 void warm_pool_replace(struct core *core, const char *old, const char *tree)
 {
     struct pool *p = &core->pool;
-    if (p->size == 0)
-        return;
     (void)pthread_mutex_lock(&p->lock);
-    if (p->tree[0] == '\0' || (old && strcmp(p->tree, old) == 0))
+    p->images_changed = true;
+    (void)pthread_cond_signal(&p->warm_wake);
+    if (p->blank.tree[0] == '\0' || (old && strcmp(p->blank.tree, old) == 0))
         want(p, tree);
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+static bool holds(const struct shelf *s, const char *tree)
+{
+    for (unsigned i = 0; i < s->n_ready; i++)
+        if (strcmp(s->ready[i].tree, tree) == 0)
+            return true;
+    return false;
+}
+
 static bool knows(const struct pool *p, const char *tree)
 {
-    bool found = strcmp(p->working, tree) == 0;
-    for (unsigned i = 0; i < p->n_ready && !found; i++)
-        found = strcmp(p->ready[i].tree, tree) == 0;
+    bool found =
+        strcmp(p->working, tree) == 0 || strcmp(p->warming, tree) == 0 || holds(&p->blank, tree);
+    for (size_t i = 0; i < p->n_warm && !found; i++)
+        found = holds(&p->warm[i], tree);
     for (size_t i = 0; i < p->n_trash && !found; i++)
         found = strcmp(p->trash[i].tree, tree) == 0;
     return found;
@@ -265,29 +280,44 @@ void warm_pool_forget(struct core *core, const char *tree)
         return;
     int64_t until = clock_mono_ms() + FORGET_MS;
     (void)pthread_mutex_lock(&p->lock);
-    if (strcmp(p->tree, tree) == 0)
-        p->tree[0] = '\0';
+    if (strcmp(p->blank.tree, tree) == 0)
+        p->blank.tree[0] = '\0';
     if (strcmp(p->other, tree) == 0)
         p->other[0] = '\0';
-    for (unsigned i = p->n_ready; i-- > 0;)
-        if (strcmp(p->ready[i].tree, tree) == 0)
-            trash_ready(p, i);
+    trash_tree(p, &p->blank, tree);
+    for (size_t k = 0; k < p->n_warm; k++) {
+        trash_tree(p, &p->warm[k], tree);
+        if (strcmp(p->warm[k].tree, tree) == 0)
+            p->warm[k].tree[0] = '\0'; /* the warmer finds out what its image is now */
+    }
+    if (strcmp(p->warming, tree) == 0)
+        atomic_store(&p->warm_cancel, true);
+    p->images_changed = true;
+    (void)pthread_cond_signal(&p->warm_wake);
     while (!p->stop && knows(p, tree))
         if (wait_until(&p->changed, &p->lock, until) == ETIMEDOUT)
             break;
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+static bool died(struct pool *p, struct shelf *s, const char *id)
+{
+    for (unsigned i = 0; i < s->n_ready; i++)
+        if (strcmp(s->ready[i].id, id) == 0) {
+            pool_trash_ready(p, s, i);
+            return true;
+        }
+    return false;
+}
+
 bool warm_pool_died(struct core *core, const char *id)
 {
     struct pool *p = &core->pool;
-    bool found = false;
     (void)pthread_mutex_lock(&p->lock);
-    for (unsigned i = 0; i < p->n_ready && !found; i++)
-        if (strcmp(p->ready[i].id, id) == 0) {
-            trash_ready(p, i);
-            found = true;
-        }
+    bool found = died(p, &p->blank, id);
+    for (size_t i = 0; i < p->n_warm && !found; i++)
+        found = died(p, &p->warm[i], id);
+    (void)pthread_cond_signal(&p->warm_wake);
     (void)pthread_mutex_unlock(&p->lock);
     return found;
 }
@@ -296,22 +326,35 @@ unsigned warm_pool_ready(struct core *core)
 {
     struct pool *p = &core->pool;
     (void)pthread_mutex_lock(&p->lock);
-    unsigned n = p->n_ready;
+    unsigned n = p->blank.n_ready;
     (void)pthread_mutex_unlock(&p->lock);
     return n;
+}
+
+static void list_ids(const struct shelf *s, char (*ids)[ID_SIZE], size_t *n)
+{
+    for (unsigned i = 0; i < s->n_ready; i++)
+        memcpy(ids[(*n)++], s->ready[i].id, ID_SIZE);
 }
 
 int warm_pool_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n)
 {
     struct pool *p = &core->pool;
-    char(*ids)[ID_SIZE] = calloc(p->size + 1, sizeof(*ids));
+    size_t n = 0;
+    (void)pthread_mutex_lock(&p->lock);
+    size_t room = p->blank.n_ready + 1;
+    for (size_t i = 0; i < p->n_warm; i++)
+        room += p->warm[i].n_ready;
+    char(*ids)[ID_SIZE] = calloc(room, sizeof(*ids));
+    if (ids) {
+        list_ids(&p->blank, ids, &n);
+        for (size_t i = 0; i < p->n_warm; i++)
+            list_ids(&p->warm[i], ids, &n);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
     if (!ids)
         return -ENOMEM;
-    (void)pthread_mutex_lock(&p->lock);
-    for (unsigned i = 0; i < p->n_ready; i++)
-        memcpy(ids[i], p->ready[i].id, ID_SIZE);
-    *ret_n = p->n_ready;
-    (void)pthread_mutex_unlock(&p->lock);
     *ret_ids = ids;
+    *ret_n = n;
     return 0;
 }

@@ -1,8 +1,9 @@
-/* pool - blank cells kept running, so that a create finds its sandbox made.
+/* pool - cells kept running, so that a create finds its sandbox made.
  *
- * They are of the image that was asked for last and have the default limits; they are in no
- * database and no list until one is handed out. One thread makes and removes them, after the
- * requests: it waits for a quiet moment, unless the pool is running low. What a crash leaves
+ * Blank ones are of the image that was asked for last and have the default limits; a template's
+ * have its limits, were booted and are ready. They are in no database and no list until one is
+ * handed out. One thread makes blank ones and removes all, after the requests: it waits for a quiet
+ * moment, unless the pool is running low. Another makes templates', which may take long. What a crash leaves
  * behind is unknown to the database and removed at the next start. */
 #pragma once
 #include "core/private.h"
@@ -23,3 +24,19 @@ bool warm_pool_died(struct core *core, const char *id);
 unsigned warm_pool_ready(struct core *core);
 /* The ids of the ready ones; free(*ret_ids). */
 int warm_pool_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n);
+
+/* ---- templates' (shelf.c) ---- */
+
+/* Keep n of them ready, from now on. Copies the spec. */
+int warm_pool_stock(struct core *core, const char *key, const char *owner,
+                    const struct sandbox_spec *spec, unsigned n, struct err *err);
+void warm_pool_unstock(struct core *core, const char *key);
+bool warm_pool_take_ready(struct core *core, const char *key, const char *tree,
+                          struct pool_cell *ret_cell);
+unsigned warm_pool_stocked(struct core *core, const char *key); /* that are ready */
+
+/* Between pool.c and shelf.c; the lock is held. */
+int shelves_start(struct core *core, struct err *err);
+void shelves_stop(struct core *core); /* joins the thread; not with the lock held */
+void pool_trash(struct pool *p, const struct pool_cell *cell);
+void pool_trash_ready(struct pool *p, struct shelf *s, unsigned i);

@@ -78,10 +78,30 @@ struct replays {
     _Atomic int64_t pruned_ms;
 };
 
+struct template;
+struct templates {
+    pthread_mutex_t lock;
+    struct template *items;
+    size_t n;
+};
+
 struct pool_cell {
     char id[ID_SIZE];
     char tree[KEEPER_IMAGE_SIZE];
     struct keeper_limits limits;
+    uint64_t cpu_us; /* used before it is handed out: nobody's */
+};
+
+struct shelf {                    /* what is kept ready of one kind */
+    char key[ID_SIZE];            /* a template's id; empty: blank cells */
+    char tree[KEEPER_IMAGE_SIZE]; /* of which image; empty: nothing is kept now */
+    unsigned size;                /* how many to keep ready */
+    struct pool_cell *ready;      /* `size` places */
+    unsigned n_ready;
+    int64_t retry_ms; /* after a failure: not before this */
+    unsigned failures;
+    char owner[OWNER_MAX];    /* a template's: whose image */
+    struct sandbox_spec spec; /* a template's: what to make */
 };
 
 struct pool {
@@ -90,16 +110,20 @@ struct pool {
     pthread_cond_t changed; /* others: a cell was made or removed */
     pthread_t thread;
     bool started, stop, asleep;
-    unsigned size;           /* how many to keep ready */
-    struct pool_cell *ready; /* `size` places */
-    unsigned n_ready;
+    struct shelf blank;
     struct pool_cell *trash; /* to be deleted; grows */
     size_t n_trash, cap_trash;
-    char tree[KEEPER_IMAGE_SIZE];    /* what to keep ready; empty: nothing */
     char other[KEEPER_IMAGE_SIZE];   /* what the last create asked for, if that was another one */
     char working[KEEPER_IMAGE_SIZE]; /* of the cell the thread is making or removing */
     int64_t last_take_ms, first_take_ms; /* monotonic; first: since the pool was last full */
-    int64_t retry_ms;                    /* after a failure: not before this */
+    /* templates' (shelf.c): a thread of their own, for making one may take as long as it boots */
+    struct shelf *warm;
+    size_t n_warm;
+    pthread_cond_t warm_wake;
+    pthread_t warmer;
+    bool warmer_started, images_changed;
+    char warming[KEEPER_IMAGE_SIZE], warming_key[ID_SIZE];
+    _Atomic bool warm_cancel;
 };
 
 struct timers {
@@ -165,6 +189,7 @@ struct core {
     struct images images;
     struct blobs blobs;
     struct teams teams;
+    struct templates templates;
     struct keyring keyring;
     struct feed feed;
     struct replays replays;
@@ -180,9 +205,13 @@ struct core {
 
 int thread_start(pthread_t *ret_thread, void *(*fn)(void *), void *ctx, struct err *err);
 
-/* team.c, key.c, image.c, event.c */
+/* team.c, template.c, key.c, image.c, event.c */
 int teams_load(struct core *core, struct err *err);
 void teams_done(struct teams *t);
+int templates_load(struct core *core, struct err *err);
+void templates_stock(struct core *core); /* once the pool is there */
+void templates_done(struct templates *t);
+void templates_drop(struct core *core, const char *owner);
 int keyring_load(struct core *core, const char *first_key, struct err *err);
 void keyring_done(struct keyring *k);
 void keyring_drop(struct core *core, const char *owner); /* its keys are refused from now on */

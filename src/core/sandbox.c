@@ -30,17 +30,72 @@ static int add(struct core *core, struct box *b, const char *id, struct err *err
 }
 
 /* Runs, in memory; fills *ret_s. */
-static int now_running(struct core *core, struct box *b, struct sandbox *ret_s, struct err *err)
+static int now_running(struct core *core, struct box *b, uint64_t cpu_us, struct sandbox *ret_s,
+                       struct err *err)
 {
     (void)pthread_mutex_lock(&core->table.lock);
     life_running(b, clock_now_ms());
-    usage_begun(core, b, b->s.started_ms, 0);
+    usage_begun(core, b, b->s.started_ms, cpu_us);
     int r = sandbox_copy(&b->s, ret_s);
     (void)pthread_mutex_unlock(&core->table.lock);
     return r < 0 ? err_set(err, -r, "cannot allocate a sandbox") : 0;
 }
 
-/* 1: running, from a cell that was ready; 0: there was none that would do. */
+static bool boots(const struct sandbox_spec *spec)
+{
+    return spec->boot.argv || spec->boot.ready != READY_AT_ONCE;
+}
+
+static int boot(struct core *core, struct box *b, struct err *err)
+{
+    if (!boots(&b->s.spec))
+        return 0;
+    return err_wrap(err, boot_run(core, &b->s, true, NULL, err), "template '%s'",
+                    b->s.spec.template);
+}
+
+/* Makes a cell of the pool this sandbox's. 1: it runs; 0: it would not do, and is gone. */
+static int hand_out(struct core *core, struct box *b, const struct pool_cell *cell, bool booted,
+                    struct sandbox *ret_s, struct err *err)
+{
+    struct keeper_limits limits = spec_limits(&b->s.spec);
+    if (memcmp(&limits, &cell->limits, sizeof(limits)) != 0 &&
+        keeper_ask_limits(core, cell->id, &limits, NULL) < 0) {
+        box_remove(core, b);
+        warm_pool_discard(core, cell);
+        return 0;
+    }
+    int r = booted ? 0 : boot(core, b, err);
+    if (r >= 0)
+        r = now_running(core, b, cell->cpu_us, ret_s, err);
+    if (r >= 0) {
+        replay_note(core, "sandbox", ret_s->id);
+        r = row_add(core, ret_s, b->tree, err);
+        if (r >= 0)
+            return 1;
+        sandbox_done(ret_s);
+    }
+    box_remove(core, b);
+    warm_pool_discard(core, cell);
+    return r;
+}
+
+/* 1: running, from one of its template's that was ready; 0: there was none. */
+static int create_ready(struct core *core, struct box *b, struct sandbox *ret_s, struct err *err)
+{
+    struct pool_cell cell;
+    const char *key = b->s.spec.template_id;
+    if (!key[0] || !warm_pool_take_ready(core, key, b->tree, &cell))
+        return 0;
+    int r = add(core, b, cell.id, err);
+    if (r < 0) {
+        warm_pool_discard(core, &cell);
+        return r;
+    }
+    return hand_out(core, b, &cell, true, ret_s, err);
+}
+
+/* 1: running, from a blank cell that was ready; 0: there was none that would do. */
 static int create_warm(struct core *core, struct box *b, struct sandbox *ret_s, struct err *err)
 {
     struct pool_cell cell;
@@ -54,27 +109,7 @@ static int create_warm(struct core *core, struct box *b, struct sandbox *ret_s, 
         warm_pool_give_back(core, &cell);
         return r;
     }
-    struct keeper_limits limits = spec_limits(&b->s.spec);
-    if (memcmp(&limits, &cell.limits, sizeof(limits)) != 0 &&
-        keeper_ask_limits(core, cell.id, &limits, NULL) < 0) {
-        box_remove(core, b);
-        warm_pool_discard(core, &cell);
-        return 0;
-    }
-    r = now_running(core, b, ret_s, err);
-    if (r < 0)
-        goto undo;
-    replay_note(core, "sandbox", ret_s->id);
-    r = row_add(core, ret_s, b->tree, err);
-    if (r < 0) {
-        sandbox_done(ret_s);
-        goto undo;
-    }
-    return 1;
-undo:
-    box_remove(core, b);
-    warm_pool_discard(core, &cell);
-    return r;
+    return hand_out(core, b, &cell, false, ret_s, err);
 }
 
 static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, struct err *err)
@@ -98,7 +133,9 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
                                         : err_name(err, ENOENT, "image_not_found",
                                                    "image '%s' was just removed", b->s.spec.image);
     if (r >= 0)
-        r = now_running(core, b, ret_s, err);
+        r = boot(core, b, err);
+    if (r >= 0)
+        r = now_running(core, b, 0, ret_s, err);
     if (r >= 0) {
         r = row_mark(core, ret_s, err);
         if (r < 0)
@@ -114,7 +151,8 @@ static int take_image(struct core *core, const char *owner, const struct sandbox
                       struct sandbox_spec *spec, struct image *ret_image, struct err *err)
 {
     struct image_config config;
-    int r = image_resolve(core, owner, spec->image, ret_image, &config, err);
+    const char *whose = asked->image_owner[0] ? asked->image_owner : owner;
+    int r = image_resolve(core, whose, spec->image, ret_image, &config, err);
     if (r < 0)
         return r;
     r = spec_take_image(asked, &config, spec);
@@ -138,7 +176,9 @@ static int create(struct core *core, const char *owner, const struct sandbox_spe
     b->s.state = SANDBOX_CREATING;
     b->s.created_ms = clock_now_ms();
     b->removed = true; /* until it is added */
-    r = create_warm(core, b, ret_s, err);
+    r = create_ready(core, b, ret_s, err);
+    if (r == 0)
+        r = create_warm(core, b, ret_s, err);
     if (r > 0)
         atomic_fetch_add(&core->warm_creates, 1);
     if (r == 0)
@@ -330,7 +370,7 @@ static int start_held(struct core *core, struct box *b, struct err *err)
         return r;
     r = life_start(core, b, err);
     box_started(core, b);
-    return r;
+    return r < 0 ? r : boot(core, b, err); /* one that does not get ready runs nevertheless */
 }
 
 int sandbox_start_if(struct core *core, const char *owner, const char *who, const char *versions,

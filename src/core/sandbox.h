@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "core/boot.h"
 #include "core/core.h"
 
 enum sandbox_state {
@@ -50,6 +51,9 @@ void pairs_done(struct pairs *p);
 
 struct sandbox_spec {
     char *image, *name, *user, *workdir; /* NULL where not given */
+    char *template;                      /* the template it was made from; NULL: none */
+    char template_id[ID_SIZE];           /* whose ready sandboxes would do; only while it is made */
+    char image_owner[OWNER_MAX]; /* whose image it is; empty: the sandbox's owner; likewise */
     uint32_t cpu_millis;
     uint64_t memory_bytes, disk_bytes;
     uint32_t pids, nofile;
@@ -58,6 +62,7 @@ struct sandbox_spec {
     int64_t timeout_ms, idle_timeout_ms; /* 0: none */
     enum sandbox_end on_timeout, on_idle;
     uint64_t revision; /* counts its updates; not the client's to say */
+    struct boot boot; /* the template's, as it was then */
 };
 void sandbox_spec_init(struct sandbox_spec *spec); /* the documented defaults */
 void sandbox_spec_done(struct sandbox_spec *spec);

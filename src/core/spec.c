@@ -46,10 +46,12 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     free(spec->name);
     free(spec->user);
     free(spec->workdir);
+    free(spec->template);
     pairs_done(&spec->env);
     pairs_done(&spec->image_env);
     pairs_done(&spec->metadata);
-    spec->image = spec->name = spec->user = spec->workdir = NULL;
+    boot_done(&spec->boot);
+    spec->image = spec->name = spec->user = spec->workdir = spec->template = NULL;
 }
 
 static int copy_text(const char *from, const char *otherwise, char **ret_to)
@@ -65,7 +67,8 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
                 struct sandbox_spec *ret_to)
 {
     struct sandbox_spec to = *from;
-    to.image = to.name = to.user = to.workdir = NULL;
+    to.image = to.name = to.user = to.workdir = to.template = NULL;
+    to.boot = (struct boot){ 0 };
     to.env = to.metadata = to.image_env = (struct pairs){ NULL, NULL, 0 };
     int r = copy_text(from->image, image, &to.image);
     if (r >= 0)
@@ -74,6 +77,10 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
         r = copy_text(from->user, user, &to.user);
     if (r >= 0)
         r = copy_text(from->workdir, NULL, &to.workdir);
+    if (r >= 0)
+        r = copy_text(from->template, NULL, &to.template);
+    if (r >= 0)
+        r = boot_copy(&from->boot, &to.boot);
     if (r >= 0)
         r = pairs_copy(&from->env, &to.env);
     if (r >= 0)
@@ -302,6 +309,13 @@ char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
         pairs_to_json(metadata), "image_env", pairs_to_json(image_env));
     if (o && spec->revision)
         (void)json_object_set_new(o, "revision", json_integer((json_int_t)spec->revision));
+    /* A record of one that is gone starts nothing any more. */
+    if (o && spec->template && !as_record &&
+        (json_object_set_new(o, "template", json_string(spec->template)) < 0 ||
+         json_object_set_new(o, "boot", boot_to_json(&spec->boot)) < 0)) {
+        json_decref(o);
+        return NULL;
+    }
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     return text;
@@ -352,6 +366,10 @@ int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *
         r = copy_text(json_string_value(json_object_get(o, "user")), NULL, &s.user);
     if (r >= 0)
         r = copy_text(json_string_value(json_object_get(o, "workdir")), NULL, &s.workdir);
+    if (r >= 0)
+        r = copy_text(json_string_value(json_object_get(o, "template")), NULL, &s.template);
+    if (r >= 0 && s.template)
+        r = boot_from_json(json_object_get(o, "boot"), &s.boot);
     if (r >= 0)
         r = pairs_from_json(json_object_get(o, "env"), &s.env);
     if (r >= 0)

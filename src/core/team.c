@@ -226,11 +226,26 @@ static bool leave(struct core *core, const char *name, bool *ret_known)
     return empty;
 }
 
+static bool has_images(struct core *core, const char *name)
+{
+    _cleanup_free_ struct image *images = NULL;
+    size_t n = 0;
+    bool own = false;
+    if (image_list(core, name, NULL, &images, &n, NULL) < 0)
+        return true; /* not known to have none */
+    for (size_t i = 0; i < n && !own; i++)
+        own = strcmp(images[i].owner, name) == 0;
+    return own;
+}
+
 int team_remove(struct core *core, const char *name, struct err *err)
 {
     if (strcmp(name, OWNER_DEFAULT) == 0)
         return err_name(err, EPERM, "forbidden", "the team '%s' stays", OWNER_DEFAULT);
     bool known;
+    if (team_exists(core, name) && has_images(core, name))
+        return err_name(err, EBUSY, "team_not_empty", "team '%s' has images; delete them first",
+                        name);
     bool empty = leave(core, name, &known);
     if (!known)
         return not_found(err, name);
@@ -238,6 +253,7 @@ int team_remove(struct core *core, const char *name, struct err *err)
         return err_name(err, EBUSY, "team_not_empty", "team '%s' has sandboxes; delete them first",
                         name);
     keyring_drop(core, name);
+    templates_drop(core, name);
     int r = store_team_remove(core->store, name, err);
     (void)pthread_mutex_lock(&core->table.lock);
     drop(core, name); /* its keys are refused already; a row that stayed comes back at a start */

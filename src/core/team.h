@@ -38,6 +38,6 @@ int team_list(struct core *core, struct team **ret_teams, size_t *ret_n,
 /* Sets the quotas whose bit is in `which`. What is over a new one goes on. */
 int team_update(struct core *core, const char *name, unsigned which,
                 const int64_t quotas[QUOTA_COUNT], struct team *ret_team, struct err *err);
-/* Revokes its keys and forgets its history. -EBUSY, team_not_empty, while it has sandboxes. */
+/* Revokes its keys and forgets its history. -EBUSY, team_not_empty, while it has sandboxes or images. */
 int team_remove(struct core *core, const char *name, struct err *err);
 bool team_exists(struct core *core, const char *name);

@@ -10,6 +10,7 @@
 #include "init/file/worker.h"
 #include "init/frame.h"
 #include "init/peer.h"
+#include "init/probe.h"
 #include "init/proc.h"
 #include "init/ps.h"
 
@@ -203,13 +204,17 @@ static int request_frame(struct peer *c, const struct wire_header *h, char *payl
 }
 
 /* The connection is a worker's from here on. What came behind the request goes with it. */
-static int file_frame(struct peer *c, const struct wire_header *h, char *payload)
+static int worker_frame(struct peer *c, const struct wire_header *h, char *payload)
 {
     struct err err = ERR_INIT;
     size_t used = c->in_at + WIRE_HEADER_SIZE + h->len;
-    int r = sweep_is_on() ? err_name(&err, EBUSY, "sandbox_busy", "the sandbox is being emptied")
-                          : worker_start(c->watch.fd, payload, h->len, c->in.data + used,
-                                         c->in.len - used, &err);
+    int r = 0;
+    if (sweep_is_on())
+        r = err_name(&err, EBUSY, "sandbox_busy", "the sandbox is being emptied");
+    else if (h->type == WIRE_PROBE)
+        r = worker_start_job(c->watch.fd, probe_run, payload, h->len, &err);
+    else
+        r = worker_start(c->watch.fd, payload, h->len, c->in.data + used, c->in.len - used, &err);
     if (r == 0)
         return -EPIPE; /* ours is to be closed */
     r = frame_error(&c->out, &err);
@@ -244,7 +249,8 @@ int ops_frame(struct peer *c, const struct wire_header *h, char *payload)
 {
     if (c->state == PEER_ATTACHED)
         return attached_frame(c, h, payload);
-    return h->type == WIRE_FILE ? file_frame(c, h, payload) : request_frame(c, h, payload);
+    bool slow = h->type == WIRE_FILE || h->type == WIRE_PROBE;
+    return slow ? worker_frame(c, h, payload) : request_frame(c, h, payload);
 }
 
 /* ---- what there is to say ---- */

@@ -113,5 +113,17 @@ static const char layers[] = "CREATE TABLE image_layers ("
                              " created_ms BIGINT NOT NULL,"
                              " PRIMARY KEY (owner, name));";
 
-const char *const schema_sqlite[] = { first, teams, usage, replays, layers };
+static const char templates[] = "CREATE TABLE templates ("
+                                " owner TEXT NOT NULL,"
+                                " name TEXT NOT NULL,"
+                                " id TEXT NOT NULL,"
+                                " public BIGINT NOT NULL,"
+                                " warm BIGINT NOT NULL,"
+                                " created_ms BIGINT NOT NULL,"
+                                " updated_ms BIGINT NOT NULL,"
+                                " ports TEXT NOT NULL,"
+                                " spec TEXT NOT NULL,"
+                                " PRIMARY KEY (owner, name));";
+
+const char *const schema_sqlite[] = { first, teams, usage, replays, layers, templates };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

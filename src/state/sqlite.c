@@ -100,6 +100,12 @@ static const char *const texts[STMT_COUNT] = {
     [STMT_EVENT_LAST] = "SELECT max(seq) FROM events",
     [STMT_EVENT_PRUNE] = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?"
                          " AND seq < (SELECT min(seq) FROM events) + 1000",
+    [STMT_TEMPLATE_PUT] =
+        "INSERT OR REPLACE INTO templates (owner, name, id, public, warm,"
+        " created_ms, updated_ms, ports, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_TEMPLATE_REMOVE] = "DELETE FROM templates WHERE owner = ? AND name = ?",
+    [STMT_TEMPLATE_EACH] = "SELECT owner, name, id, public, warm, created_ms, updated_ms, ports,"
+                           " spec FROM templates ORDER BY owner, name",
     [STMT_USAGE_ADD] =
         "INSERT INTO usage (owner, hour, sandbox, cpu_us, memory, disk, rx_bytes, tx_bytes)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, hour, sandbox) DO UPDATE SET"

@@ -127,6 +127,20 @@ int store_team_put(struct store *store, const struct store_team *row, struct err
 int store_team_remove(struct store *store, const char *name, struct err *err);
 int store_team_each(struct store *store, store_team_fn *fn, void *ctx, struct err *err);
 
+/* ---- templates ---- */
+
+struct store_template {
+    const char *owner, *name, *id, *spec, *ports;
+    bool public;
+    int64_t warm, created_ms, updated_ms;
+};
+typedef int store_template_fn(void *ctx, const struct store_template *row);
+
+int store_template_put(struct store *store, const struct store_template *row, struct err *err);
+int store_template_remove(struct store *store, const char *owner, const char *name,
+                          struct err *err);
+int store_template_each(struct store *store, store_template_fn *fn, void *ctx, struct err *err);
+
 /* ---- usage: how much of what, by sandbox and hour ---- */
 
 struct store_usage {

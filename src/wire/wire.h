@@ -48,6 +48,7 @@ enum wire_type {
     WIRE_PING,
     WIRE_SHUTDOWN,
     WIRE_FILE,
+    WIRE_PROBE, /* {port, [path]}: OK once 127.0.0.1 or ::1 takes a connection; path: {status} */
     /* on an attached connection, client to init */
     WIRE_INPUT = 32, /* raw bytes for stdin or the pty */
     WIRE_STDIN_EOF,
@@ -148,6 +149,9 @@ enum wire_tag {
     WIRE_T_DIRS,
     WIRE_T_CHANGE, /* enum wire_change */
     WIRE_T_COOKIE, /* pairs the two halves of a rename */
+    /* PROBE */
+    WIRE_T_PORT,
+    WIRE_T_STATUS, /* of an HTTP answer */
 };
 
 /* Every op ends with OK or ERROR; an ERROR may name a PATH. A path is absolute, or relative to the

@@ -79,6 +79,10 @@ int native_key_create(struct request *req, struct err *err);
 int native_key_list(struct request *req, struct err *err);
 int native_key_delete(struct request *req, struct err *err);
 
+int native_template_put(struct request *req, struct err *err);
+int native_template_list(struct request *req, struct err *err);
+int native_template_get(struct request *req, struct err *err);
+int native_template_delete(struct request *req, struct err *err);
 int native_usage(struct request *req, struct err *err);
 int native_team_create(struct request *req, struct err *err);
 int native_team_list(struct request *req, struct err *err);

@@ -63,6 +63,11 @@ const struct route native_routes[] = {
     { "GET",    "/v1/keys",      AUTH_KEY,  BODY_NONE, native_key_list,   NULL },
     { "DELETE", "/v1/keys/{id}", AUTH_KEY,  BODY_NONE, native_key_delete, NULL },
 
+    { "POST",   "/v1/templates",        AUTH_KEY, BODY_JSON, native_template_put,    NULL },
+    { "GET",    "/v1/templates",        AUTH_KEY, BODY_NONE, native_template_list,   NULL },
+    { "GET",    "/v1/templates/{name}", AUTH_KEY, BODY_NONE, native_template_get,    NULL },
+    { "DELETE", "/v1/templates/{name}", AUTH_KEY, BODY_NONE, native_template_delete, NULL },
+
     { "GET",    "/v1/usage",        AUTH_KEY, BODY_NONE, native_usage,       NULL },
     { "POST",   "/v1/teams",        AUTH_KEY, BODY_JSON, native_team_create, NULL },
     { "GET",    "/v1/teams",        AUTH_KEY, BODY_NONE, native_team_list,   NULL },

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "core/spec.h"
+#include "core/template.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
 #include "wire/keeper.h"
@@ -19,6 +21,7 @@ static const char *const ends[] = { [END_DELETE] = "delete", [END_STOP] = "stop"
 
 #define ROW(member_, name_, ...) FIELD(struct sandbox_spec, member_, name_, __VA_ARGS__)
 static const struct field create_fields[] = {
+    ROW(template, "template", as_text, .max = NAME_MAX_LEN, .null_ok = true),
     ROW(image, "image", as_text, .max = 128),
     ROW(name, "name", as_text, .max = NAME_MAX_LEN, .null_ok = true),
     ROW(cpu_millis, "cpus", as_thousandths, .min = 0.05, .max = 4096),
@@ -80,6 +83,7 @@ static void put_sandbox(struct jout *j, const char *key, const struct sandbox *s
     jout_str(j, "state", sandbox_state_name(s->state));
     jout_str(j, "stop_cause", s->cause == CAUSE_NONE ? NULL : sandbox_cause_name(s->cause));
     jout_str(j, "image", p->image);
+    jout_str(j, "template", p->template);
     jout_thousandths(j, "cpus", p->cpu_millis);
     jout_uint(j, "memory_mb", p->memory_bytes / MIB);
     jout_uint(j, "disk_mb", p->disk_bytes / MIB);
@@ -230,15 +234,46 @@ static int changes_of(uint32_t seen, unsigned *ret_changes, struct err *err)
     return 0;
 }
 
+/* What the template says takes the place of the defaults. */
+static int take_template(struct request *req, const char *name, struct template *t,
+                         struct sandbox_spec *spec, struct err *err)
+{
+    int r = template_get(req->core, req->owner, name, t, err);
+    if (r < 0)
+        return r;
+    struct sandbox_spec from;
+    r = spec_copy(&t->spec, &from);
+    if (r < 0)
+        return err_set(err, -r, "cannot copy a spec");
+    sandbox_spec_done(spec);
+    *spec = from;
+    return 0;
+}
+
+/* With the client's own members in it: may it be one that is ready, and whose image is it? */
+static void settle_template(const struct template *t, struct sandbox_spec *spec)
+{
+    if (strcmp(t->spec.image, spec->image) == 0)
+        memcpy(spec->image_owner, t->owner, sizeof(spec->image_owner));
+    if (template_fits(t, spec))
+        memcpy(spec->template_id, t->id, sizeof(spec->template_id));
+}
+
 int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *ret_changes,
                      struct err *err)
 {
+    _cleanup_(template_done) struct template t = { 0 };
     _cleanup_json_ json_t *ask = NULL;
     uint32_t seen = 0;
 
     int r = request_json(req, &ask, err);
+    const char *template = json_string_value(json_object_get(ask, "template"));
+    if (r >= 0 && template && !ret_changes)
+        r = take_template(req, template, &t, spec, err);
     if (r >= 0)
         r = fields_decode(ask, create_fields, ARRAY_LEN(create_fields), spec, &seen, err);
+    if (r >= 0 && t.id[0])
+        settle_template(&t, spec);
     if (r >= 0 && ret_changes)
         r = changes_of(seen, ret_changes, err);
     if (r >= 0)

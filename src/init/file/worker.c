@@ -62,7 +62,8 @@ static int shed(int fd)
 
 /* ---- in init ---- */
 
-int worker_start(int fd, char *payload, size_t n, const char *rest, size_t rest_n, struct err *err)
+/* The pid of a new worker, or 0 in it; its connection is then CONNECTION_FD. */
+static int fork_worker(int fd, struct err *err)
 {
     if (workers.n == WORKERS_MAX)
         return err_name(err, EAGAIN, "too_many_processes",
@@ -75,8 +76,7 @@ int worker_start(int fd, char *payload, size_t n, const char *rest, size_t rest_
     if (pid == 0) {
         if (entered < 0 || shed(fd) < 0)
             _exit(1);
-        job_run(CONNECTION_FD, payload, n, rest, rest_n);
-        _exit(0);
+        return 0;
     }
     if (pid == -ENOMEM)
         return err_name(err, ENOMEM, "out_of_memory", "no memory for a file operation");
@@ -84,5 +84,24 @@ int worker_start(int fd, char *payload, size_t n, const char *rest, size_t rest_
         return err_name(err, (int)-pid, "too_many_processes",
                         "no process left for a file operation");
     workers.pids[workers.n++] = pid;
-    return 0;
+    return pid;
+}
+
+int worker_start(int fd, char *payload, size_t n, const char *rest, size_t rest_n, struct err *err)
+{
+    int pid = fork_worker(fd, err);
+    if (pid != 0)
+        return pid < 0 ? pid : 0;
+    job_run(CONNECTION_FD, payload, n, rest, rest_n);
+    _exit(0);
+}
+
+int worker_start_job(int fd, void (*fn)(int fd, char *payload, size_t n), char *payload, size_t n,
+                     struct err *err)
+{
+    int pid = fork_worker(fd, err);
+    if (pid != 0)
+        return pid < 0 ? pid : 0;
+    fn(CONNECTION_FD, payload, n);
+    _exit(0);
 }

@@ -1,4 +1,4 @@
-/* worker - a copy of init that does one FILE operation and ends.
+/* worker - a copy of init that does one FILE operation, or another slow thing, and ends.
  *
  * Init never touches a file: it hands the connection over and goes on. The worker is born in the
  * workload's control groups, so what it reads, writes and computes counts against the sandbox;
@@ -16,6 +16,9 @@
 /* Hand `fd` over with a request's payload (writable up to payload[n]) and what came behind it. The
  * caller closes its own copy of fd. */
 int worker_start(int fd, char *payload, size_t n, const char *rest, size_t rest_n, struct err *err);
+/* The same for a job of one frame: fn answers on the descriptor it is given. */
+int worker_start_job(int fd, void (*fn)(int fd, char *payload, size_t n), char *payload, size_t n,
+                     struct err *err);
 bool worker_is(pid_t pid);
 bool worker_reaped(pid_t pid); /* true: it was one */
 void workers_signal_all(int signo);

@@ -1,0 +1,297 @@
+/* Templates' sandboxes made ahead: booted, ready, and nobody's. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/keeper.h"
+#include "core/pool.h"
+#include "core/spec.h"
+#include "core/wait.h"
+
+#define LOG_MODULE "pool"
+#define RETRY_MS 2000 /* after the first failure; doubled with each */
+#define RETRY_MAX_MS 300000
+
+/* ---- with the lock held ---- */
+
+static struct shelf *find(struct pool *p, const char *key)
+{
+    for (size_t i = 0; i < p->n_warm; i++)
+        if (strcmp(p->warm[i].key, key) == 0)
+            return &p->warm[i];
+    return NULL;
+}
+
+static void shelf_done(struct shelf *s)
+{
+    sandbox_spec_done(&s->spec);
+    free(s->ready);
+}
+
+/* The shelf that is emptiest for its size and may be filled now; else when to look again. */
+static struct shelf *neediest(struct pool *p, int64_t now, int64_t *ret_at)
+{
+    struct shelf *best = NULL;
+    *ret_at = 0;
+    for (size_t i = 0; i < p->n_warm; i++) {
+        struct shelf *s = &p->warm[i];
+        if (s->tree[0] == '\0' || s->n_ready >= s->size)
+            continue;
+        if (s->retry_ms > now) {
+            if (*ret_at == 0 || s->retry_ms < *ret_at)
+                *ret_at = s->retry_ms;
+        } else if (!best || s->n_ready * best->size < best->n_ready * s->size) {
+            best = s;
+        }
+    }
+    return best;
+}
+
+/* ---- the thread ---- */
+
+struct image_of {
+    char key[ID_SIZE], owner[OWNER_MAX];
+    char *image;
+    char tree[KEEPER_IMAGE_SIZE];
+};
+
+static struct image_of *list_images(struct pool *p, size_t *ret_n)
+{
+    struct image_of *list = calloc(p->n_warm + 1, sizeof(*list));
+    for (size_t i = 0; list && i < p->n_warm; i++) {
+        memcpy(list[i].key, p->warm[i].key, ID_SIZE);
+        memcpy(list[i].owner, p->warm[i].owner, OWNER_MAX);
+        list[i].image = strdup(p->warm[i].spec.image ? p->warm[i].spec.image : SPEC_IMAGE);
+    }
+    *ret_n = list ? p->n_warm : 0;
+    return list;
+}
+
+static void set_tree(struct pool *p, const struct image_of *of)
+{
+    struct shelf *s = find(p, of->key);
+    if (!s || strcmp(s->tree, of->tree) == 0)
+        return;
+    while (s->n_ready)
+        pool_trash_ready(p, s, s->n_ready - 1);
+    memcpy(s->tree, of->tree, sizeof(s->tree));
+    s->retry_ms = s->failures = 0;
+    if (strcmp(p->warming_key, s->key) == 0)
+        atomic_store(&p->warm_cancel, true);
+}
+
+/* An image may be another one now: what was made of the old one goes. */
+static void recheck(struct core *core, struct pool *p)
+{
+    size_t n;
+    p->images_changed = false;
+    struct image_of *list = list_images(p, &n);
+    (void)pthread_mutex_unlock(&p->lock);
+    for (size_t i = 0; i < n; i++) {
+        struct image image;
+        if (list[i].image &&
+            image_resolve(core, list[i].owner, list[i].image, &image, NULL, NULL) >= 0)
+            memcpy(list[i].tree, image.tree, sizeof(list[i].tree));
+    }
+    (void)pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < n; i++) {
+        set_tree(p, &list[i]);
+        free(list[i].image);
+    }
+    free(list);
+}
+
+/* What a sandbox of this template is like, with what its image says. */
+static int complete(struct core *core, const char *owner, const struct sandbox_spec *asked,
+                    struct sandbox_spec *ret_spec, struct err *err)
+{
+    struct image_config config;
+    struct image image;
+    int r = spec_complete(asked, ret_spec);
+    if (r < 0)
+        return err_set(err, -r, "cannot copy a spec");
+    r = image_resolve(core, owner, ret_spec->image, &image, &config, err);
+    if (r < 0)
+        return r;
+    r = spec_take_image(asked, &config, ret_spec);
+    image_config_done(&config);
+    return r < 0 ? err_set(err, -r, "cannot copy an image's configuration") : 0;
+}
+
+static int make(struct core *core, const struct sandbox *s, struct pool_cell *cell, struct err *err)
+{
+    struct keeper_usage usage;
+    int r = keeper_ask_make(core, cell->id, cell->tree, &cell->limits, err);
+    if (r >= 0)
+        r = boot_run(core, s, false, &core->pool.warm_cancel, err);
+    if (r >= 0 && keeper_ask_stat(core, cell->id, &usage, NULL) >= 0)
+        cell->cpu_us = usage.cpu_us;
+    return r;
+}
+
+static void fill_one(struct core *core, struct pool *p, const struct shelf *shelf)
+{
+    struct err err = ERR_INIT;
+    struct sandbox s = { .state = SANDBOX_RUNNING };
+    struct sandbox_spec asked = { 0 };
+    struct pool_cell cell = { .limits = spec_limits(&shelf->spec) };
+    int r = spec_copy(&shelf->spec, &asked);
+    memcpy(s.owner, shelf->owner, sizeof(s.owner));
+    memcpy(cell.tree, shelf->tree, sizeof(cell.tree));
+    memcpy(p->warming, shelf->tree, sizeof(p->warming));
+    memcpy(p->warming_key, shelf->key, sizeof(p->warming_key));
+    atomic_store(&p->warm_cancel, false);
+    (void)pthread_mutex_unlock(&p->lock);
+    if (r >= 0)
+        r = complete(core, s.owner, &asked, &s.spec, &err);
+    if (r >= 0)
+        r = id_random(cell.id);
+    memcpy(s.id, cell.id, sizeof(s.id));
+    if (r >= 0)
+        r = make(core, &s, &cell, &err);
+    if (r < 0 && r != -ECANCELED && !atomic_load(&core->stopping))
+        log_warn("no sandbox made ahead template=%s err=\"%s\"", asked.template, err.msg);
+    sandbox_spec_done(&s.spec);
+    sandbox_spec_done(&asked);
+    (void)pthread_mutex_lock(&p->lock);
+    struct shelf *at = find(p, p->warming_key);
+    bool wanted = at && strcmp(at->tree, cell.tree) == 0;
+    if (r >= 0 && wanted && at->n_ready < at->size)
+        at->ready[at->n_ready++] = cell;
+    else if (cell.id[0])
+        pool_trash(p, &cell);
+    if (wanted) {
+        int64_t wait = (int64_t)RETRY_MS << (at->failures < 8 ? at->failures : 8);
+        at->failures = r < 0 ? at->failures + 1 : 0;
+        at->retry_ms = r < 0 ? clock_mono_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS) : 0;
+    }
+    p->warming[0] = p->warming_key[0] = '\0';
+    (void)pthread_cond_broadcast(&p->changed);
+    (void)pthread_cond_signal(&p->wake); /* there may be something to remove */
+}
+
+static void *run(void *ctx)
+{
+    struct core *core = ctx;
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        int64_t at;
+        if (p->images_changed) {
+            recheck(core, p);
+            continue;
+        }
+        const struct shelf *s = neediest(p, clock_mono_ms(), &at);
+        if (s)
+            fill_one(core, p, s);
+        else if (at)
+            (void)wait_until(&p->warm_wake, &p->lock, at);
+        else
+            (void)pthread_cond_wait(&p->warm_wake, &p->lock);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+int shelves_start(struct core *core, struct err *err)
+{
+    struct pool *p = &core->pool;
+    int r = thread_start(&p->warmer, run, core, err);
+    p->warmer_started = r >= 0;
+    return r;
+}
+
+void shelves_stop(struct core *core)
+{
+    struct pool *p = &core->pool;
+    if (p->warmer_started) {
+        (void)pthread_mutex_lock(&p->lock);
+        p->stop = true;
+        atomic_store(&p->warm_cancel, true);
+        (void)pthread_cond_signal(&p->warm_wake);
+        (void)pthread_mutex_unlock(&p->lock);
+        (void)pthread_join(p->warmer, NULL);
+        p->warmer_started = false;
+    }
+    (void)pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < p->n_warm; i++) {
+        while (p->warm[i].n_ready)
+            pool_trash_ready(p, &p->warm[i], p->warm[i].n_ready - 1);
+        shelf_done(&p->warm[i]);
+    }
+    free(p->warm);
+    p->warm = NULL;
+    p->n_warm = 0;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- for templates ---- */
+
+int warm_pool_stock(struct core *core, const char *key, const char *owner,
+                    const struct sandbox_spec *spec, unsigned n, struct err *err)
+{
+    struct pool *p = &core->pool;
+    struct shelf s = { .size = n, .ready = calloc(n, sizeof(*s.ready)) };
+    (void)snprintf(s.key, sizeof(s.key), "%s", key);
+    (void)snprintf(s.owner, sizeof(s.owner), "%s", owner);
+    if (!s.ready || spec_copy(spec, &s.spec) < 0) {
+        free(s.ready);
+        return err_set(err, ENOMEM, "cannot allocate a pool of %u", n);
+    }
+    (void)pthread_mutex_lock(&p->lock);
+    struct shelf *shelves = reallocarray(p->warm, p->n_warm + 1, sizeof(*shelves));
+    if (shelves) {
+        p->warm = shelves;
+        p->warm[p->n_warm++] = s;
+        p->images_changed = true; /* its tree is not known yet */
+        (void)pthread_cond_signal(&p->warm_wake);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    if (shelves)
+        return 0;
+    shelf_done(&s);
+    return err_set(err, ENOMEM, "cannot allocate a pool of %u", n);
+}
+
+void warm_pool_unstock(struct core *core, const char *key)
+{
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    struct shelf *s = find(p, key);
+    if (s) {
+        while (s->n_ready)
+            pool_trash_ready(p, s, s->n_ready - 1);
+        if (strcmp(p->warming_key, key) == 0)
+            atomic_store(&p->warm_cancel, true);
+        shelf_done(s);
+        *s = p->warm[--p->n_warm];
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+bool warm_pool_take_ready(struct core *core, const char *key, const char *tree,
+                          struct pool_cell *ret_cell)
+{
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    struct shelf *s = find(p, key);
+    bool found = s && s->n_ready && strcmp(s->tree, tree) == 0;
+    if (found) {
+        *ret_cell = s->ready[0]; /* the oldest: it has had the most time to settle */
+        memmove(s->ready, s->ready + 1, --s->n_ready * sizeof(*s->ready));
+        (void)pthread_cond_signal(&p->warm_wake);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+unsigned warm_pool_stocked(struct core *core, const char *key)
+{
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    const struct shelf *s = find(p, key);
+    unsigned n = s ? s->n_ready : 0;
+    (void)pthread_mutex_unlock(&p->lock);
+    return n;
+}

@@ -1,0 +1,411 @@
+#include "core/template.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/event.h"
+#include "core/pool.h"
+#include "core/spec.h"
+#include "core/team.h"
+
+#define LOG_MODULE "template"
+#define TEMPLATES_MAX 1000  /* of one owner */
+#define WARM_TOTAL_MAX 256u /* of all templates: each is memory that nobody uses yet */
+
+void template_done(struct template *t)
+{
+    sandbox_spec_done(&t->spec);
+}
+
+/* image NULL: its name stays as it was given. */
+static int copy(const struct template *from, const struct image *image, struct template *ret_to)
+{
+    struct template to = *from;
+    int r = spec_copy(&from->spec, &to.spec);
+    if (r < 0)
+        return r;
+    if (image) {
+        free(to.spec.image);
+        to.spec.image = strdup(image->name);
+        if (!to.spec.image) {
+            template_done(&to);
+            return -ENOMEM;
+        }
+    }
+    *ret_to = to;
+    return 0;
+}
+
+/* ---- with the lock held ---- */
+
+static struct template *find(struct templates *ts, const char *owner, const char *name)
+{
+    for (size_t i = 0; i < ts->n; i++)
+        if (strcmp(ts->items[i].owner, owner) == 0 && strcmp(ts->items[i].name, name) == 0)
+            return &ts->items[i];
+    return NULL;
+}
+
+static struct template *find_usable(struct templates *ts, const char *owner, const char *name)
+{
+    struct template *own = find(ts, owner, name);
+    for (size_t i = 0; i < ts->n && !own; i++)
+        if (ts->items[i].public && strcmp(ts->items[i].name, name) == 0)
+            own = &ts->items[i];
+    return own;
+}
+
+/* Takes t's contents. */
+static int put(struct templates *ts, struct template *t)
+{
+    struct template *at = find(ts, t->owner, t->name);
+    if (!at) {
+        struct template *items = reallocarray(ts->items, ts->n + 1, sizeof(*items));
+        if (!items)
+            return -ENOMEM;
+        ts->items = items;
+        at = &ts->items[ts->n++];
+    } else {
+        template_done(at);
+    }
+    *at = *t;
+    memset(t, 0, sizeof(*t));
+    return 0;
+}
+
+static void drop(struct templates *ts, struct template *at)
+{
+    template_done(at);
+    *at = ts->items[--ts->n];
+}
+
+/* ---- the form at rest ---- */
+
+static char *ports_to_json(const struct template *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < t->n_ports; i++)
+        (void)json_array_append_new(list, json_integer(t->ports[i]));
+    char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
+    json_decref(list);
+    return text;
+}
+
+static void ports_from_json(const char *text, struct template *t)
+{
+    json_t *list = json_loads(text, 0, NULL);
+    size_t n = json_array_size(list);
+    for (size_t i = 0; i < n && i < TEMPLATE_PORTS_MAX; i++)
+        t->ports[t->n_ports++] = (uint32_t)json_integer_value(json_array_get(list, i));
+    json_decref(list);
+}
+
+static int save(struct core *core, const struct template *t, struct err *err)
+{
+    _cleanup_free_ char *spec = spec_to_json(&t->spec, false);
+    _cleanup_free_ char *ports = ports_to_json(t);
+    if (!spec || !ports)
+        return err_set(err, ENOMEM, "cannot allocate a template");
+    struct store_template row = { .owner = t->owner,
+                                  .name = t->name,
+                                  .id = t->id,
+                                  .spec = spec,
+                                  .ports = ports,
+                                  .public = t->public,
+                                  .warm = t->warm,
+                                  .created_ms = t->created_ms,
+                                  .updated_ms = t->updated_ms };
+    return store_template_put(core->store, &row, err);
+}
+
+static int load_row(void *ctx, const struct store_template *row)
+{
+    struct templates *ts = ctx;
+    struct template t = { .public = row->public,
+                          .warm = (uint32_t)row->warm,
+                          .created_ms = row->created_ms,
+                          .updated_ms = row->updated_ms };
+    if (!name_valid(row->name) || !name_valid(row->owner) || !id_valid(row->id) || row->warm < 0 ||
+        row->warm > TEMPLATE_WARM_MAX || spec_from_json(row->spec, &t.spec, NULL) < 0)
+        return 0;
+    (void)snprintf(t.name, sizeof(t.name), "%s", row->name);
+    (void)snprintf(t.owner, sizeof(t.owner), "%s", row->owner);
+    memcpy(t.id, row->id, ID_SIZE);
+    ports_from_json(row->ports, &t);
+    int r = put(ts, &t);
+    if (r < 0)
+        template_done(&t);
+    return r;
+}
+
+int templates_load(struct core *core, struct err *err)
+{
+    int r = store_template_each(core->store, load_row, &core->templates, err);
+    return r == -ENOMEM ? err_set(err, ENOMEM, "cannot allocate the templates") : r;
+}
+
+static void stock(struct core *core, const struct template *t)
+{
+    struct err err = ERR_INIT;
+    if (t->warm && warm_pool_stock(core, t->id, t->owner, &t->spec, t->warm, &err) < 0)
+        log_warn("none are made ahead template=%s err=\"%s\"", t->name, err.msg);
+}
+
+void templates_stock(struct core *core)
+{
+    for (size_t i = 0; i < core->templates.n; i++) /* no other thread is there yet */
+        stock(core, &core->templates.items[i]);
+}
+
+void templates_done(struct templates *ts)
+{
+    for (size_t i = 0; i < ts->n; i++)
+        template_done(&ts->items[i]);
+    free(ts->items);
+    ts->items = NULL;
+    ts->n = 0;
+}
+
+/* ---- public ---- */
+
+static int not_found(struct err *err, const char *name)
+{
+    return err_name(err, ENOENT, "template_not_found",
+                    "no template '%.64s' here; `warren template ls` shows what there is", name);
+}
+
+static void tell(struct core *core, const struct template *t, const char *type)
+{
+    char data[NAME_MAX_LEN + 16];
+    int n = snprintf(data, sizeof(data), "{\"name\":\"%s\"}", t->name);
+    event_emit(core, t->owner, NULL, type, n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
+    log_info("%s template=%s owner=%s warm=%u", type, t->name, t->owner, t->warm);
+}
+
+static int check(struct core *core, const struct template *t, struct image *ret_image,
+                 struct err *err)
+{
+    int r = 0;
+    if (!name_valid(t->name))
+        return err_name(err, EINVAL, "invalid_field",
+                        "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
+                        "digit first",
+                        NAME_MAX_LEN);
+    if (t->warm > TEMPLATE_WARM_MAX)
+        return err_name(err, EINVAL, "invalid_field", "'warm' must be from 0 to %d",
+                        TEMPLATE_WARM_MAX);
+    r = spec_check(&t->spec, err);
+    if (r >= 0)
+        r = boot_check(&t->spec.boot, err);
+    return r < 0 ? r
+                 : image_resolve(core, t->owner, t->spec.image ? t->spec.image : SPEC_IMAGE,
+                                 ret_image, NULL, err);
+}
+
+static int check_room(struct core *core, const struct template *t, struct err *err)
+{
+    struct templates *ts = &core->templates;
+    unsigned own = 0, warm = t->warm;
+    (void)pthread_mutex_lock(&ts->lock);
+    for (size_t i = 0; i < ts->n; i++) {
+        const struct template *o = &ts->items[i];
+        bool same = strcmp(o->owner, t->owner) == 0;
+        if (same && strcmp(o->name, t->name) == 0)
+            continue;
+        own += same;
+        warm += o->warm;
+    }
+    (void)pthread_mutex_unlock(&ts->lock);
+    if (own >= TEMPLATES_MAX)
+        return err_name(err, ENOSPC, "capacity", "a team may have %d templates", TEMPLATES_MAX);
+    if (t->warm && warm > WARM_TOTAL_MAX)
+        return err_name(err, ENOSPC, "capacity",
+                        "with %u ready ones of this template there would be %u of all; at most %u "
+                        "are kept",
+                        t->warm, warm, WARM_TOTAL_MAX);
+    return 0;
+}
+
+/* Records it and puts it in the place of what was there. */
+static int install(struct core *core, struct template *t, struct err *err)
+{
+    struct templates *ts = &core->templates;
+    char old[ID_SIZE] = "";
+    int r = save(core, t, err);
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&ts->lock);
+    const struct template *at = find(ts, t->owner, t->name);
+    if (at)
+        memcpy(old, at->id, ID_SIZE);
+    r = put(ts, t);
+    (void)pthread_mutex_unlock(&ts->lock);
+    if (old[0])
+        warm_pool_unstock(core, old);
+    return r < 0 ? err_set(err, -r, "cannot allocate a template") : 0;
+}
+
+int template_put(struct core *core, const struct template *t, struct template *ret_t,
+                 struct err *err)
+{
+    struct templates *ts = &core->templates;
+    struct template mine = { 0 }, result = { 0 };
+    struct image image;
+    int r = check(core, t, &image, err);
+    if (r >= 0)
+        r = check_room(core, t, err);
+    if (r < 0)
+        return r;
+    if (copy(t, &image, &mine) < 0 || copy(t, &image, &result) < 0 || id_random(mine.id) < 0) {
+        template_done(&mine);
+        return err_set(err, ENOMEM, "cannot allocate a template");
+    }
+    mine.created_ms = mine.updated_ms = clock_now_ms();
+    (void)pthread_mutex_lock(&ts->lock);
+    const struct template *old = find(ts, t->owner, t->name);
+    if (old)
+        mine.created_ms = old->created_ms;
+    (void)pthread_mutex_unlock(&ts->lock);
+    memcpy(result.id, mine.id, ID_SIZE);
+    result.created_ms = mine.created_ms;
+    result.updated_ms = mine.updated_ms;
+    r = install(core, &mine, err);
+    template_done(&mine);
+    if (r >= 0 && !team_exists(core, t->owner)) { /* it left while we were at it */
+        templates_drop(core, t->owner);
+        r = err_name(err, ENOENT, "team_not_found", "no team '%s' here", t->owner);
+    }
+    if (r < 0) {
+        template_done(&result);
+        return r;
+    }
+    stock(core, &result);
+    tell(core, &result, old ? "template.updated" : "template.added");
+    *ret_t = result;
+    return 0;
+}
+
+int template_get(struct core *core, const char *owner, const char *name, struct template *ret_t,
+                 struct err *err)
+{
+    struct templates *ts = &core->templates;
+    (void)pthread_mutex_lock(&ts->lock);
+    const struct template *found = find_usable(ts, owner, name);
+    int r = found ? copy(found, NULL, ret_t) : -ENOENT;
+    (void)pthread_mutex_unlock(&ts->lock);
+    if (r == -ENOENT)
+        return not_found(err, name);
+    if (r < 0)
+        return err_set(err, -r, "cannot allocate a template");
+    ret_t->ready = warm_pool_stocked(core, ret_t->id);
+    return 0;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+    const struct template *a = pa, *b = pb;
+    int r = strcmp(a->name, b->name);
+    return r ? r : strcmp(a->owner, b->owner);
+}
+
+int template_list(struct core *core, const char *owner, struct template **ret_ts, size_t *ret_n,
+                  struct err *err)
+{
+    struct templates *ts = &core->templates;
+    size_t n = 0;
+    int r = 0;
+    (void)pthread_mutex_lock(&ts->lock);
+    struct template *list = calloc(ts->n + 1, sizeof(*list));
+    for (size_t i = 0; list && i < ts->n && r >= 0; i++) {
+        const struct template *t = &ts->items[i];
+        /* A public one that an own one of the same name hides is not listed. */
+        if (find_usable(ts, owner, t->name) == t && (r = copy(t, NULL, &list[n])) >= 0)
+            n++;
+    }
+    (void)pthread_mutex_unlock(&ts->lock);
+    if (!list || r < 0) {
+        template_list_free(list, n);
+        return err_set(err, ENOMEM, "cannot allocate the templates");
+    }
+    qsort(list, n, sizeof(*list), compare);
+    for (size_t i = 0; i < n; i++)
+        list[i].ready = warm_pool_stocked(core, list[i].id);
+    *ret_ts = list;
+    *ret_n = n;
+    return 0;
+}
+
+void template_list_free(struct template *ts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        template_done(&ts[i]);
+    free(ts);
+}
+
+int template_remove(struct core *core, const char *owner, const char *name, struct err *err)
+{
+    struct templates *ts = &core->templates;
+    struct template gone = { 0 };
+    (void)pthread_mutex_lock(&ts->lock);
+    const struct template *found = find(ts, owner, name);
+    if (found) {
+        memcpy(gone.id, found->id, ID_SIZE);
+        memcpy(gone.name, found->name, sizeof(gone.name));
+        memcpy(gone.owner, found->owner, sizeof(gone.owner));
+    }
+    (void)pthread_mutex_unlock(&ts->lock);
+    if (!gone.id[0])
+        return not_found(err, name);
+    int r = store_template_remove(core->store, owner, name, err);
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&ts->lock);
+    struct template *at = find(ts, owner, name);
+    if (at)
+        drop(ts, at);
+    (void)pthread_mutex_unlock(&ts->lock);
+    warm_pool_unstock(core, gone.id);
+    tell(core, &gone, "template.removed");
+    return 0;
+}
+
+void templates_drop(struct core *core, const char *owner)
+{
+    struct template *list;
+    size_t n;
+    if (template_list(core, owner, &list, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].owner, owner) == 0)
+            (void)template_remove(core, owner, list[i].name, NULL);
+    template_list_free(list, n);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool template_fits(const struct template *t, const struct sandbox_spec *spec)
+{
+    struct keeper_limits a = spec_limits(&t->spec), b = spec_limits(spec);
+    return t->warm && memcmp(&a, &b, sizeof(a)) == 0 && t->spec.nofile == spec->nofile &&
+           same_text(t->spec.user, spec->user) && same_text(t->spec.image, spec->image);
+}
+
+bool template_uses_image(struct core *core, const char *owner, const char *image, bool public)
+{
+    struct templates *ts = &core->templates;
+    bool used = false;
+    (void)pthread_mutex_lock(&ts->lock);
+    for (size_t i = 0; i < ts->n && !used; i++) {
+        const char *name = ts->items[i].spec.image;
+        used = (public || strcmp(ts->items[i].owner, owner) == 0) &&
+               strcmp(name ? name : SPEC_IMAGE, image) == 0;
+    }
+    (void)pthread_mutex_unlock(&ts->lock);
+    return used;
+}

@@ -1,0 +1,47 @@
+/* template - a named starting point for sandboxes: image, limits, what runs and when it is ready.
+ *
+ * What it says is the default for a sandbox made from it. Each change is a new version with a new
+ * id; `warm` sandboxes of the present one are kept booted and ready (pool.h). A name is the
+ * owner's own or, if there is none, a public one of another. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/core.h"
+#include "core/sandbox.h"
+
+#define TEMPLATE_WARM_MAX 64
+#define TEMPLATE_PORTS_MAX 64
+
+struct template
+{
+    char name[NAME_MAX_LEN + 1];
+    char owner[OWNER_MAX];
+    char id[ID_SIZE]; /* of this version */
+    bool public;      /* every owner may use it */
+    uint32_t warm;
+    uint32_t ports[TEMPLATE_PORTS_MAX];
+    size_t n_ports;
+    int64_t created_ms, updated_ms;
+    struct sandbox_spec spec; /* its name is NULL; boot is what runs */
+    unsigned ready;           /* made ahead and ready now; filled by get and list */
+};
+void template_done(struct template *t);
+
+/* Makes it, or replaces the owner's of that name. Takes nothing. */
+int template_put(struct core *core, const struct template *t, struct template *ret_t,
+                 struct err *err);
+/* -ENOENT, template_not_found. */
+int template_get(struct core *core, const char *owner, const char *name, struct template *ret_t,
+                 struct err *err);
+/* Own and public ones, by name; template_list_free. */
+int template_list(struct core *core, const char *owner, struct template **ret_ts, size_t *ret_n,
+                  struct err *err);
+void template_list_free(struct template *ts, size_t n);
+int template_remove(struct core *core, const char *owner, const char *name, struct err *err);
+
+/* Would a ready one do for this spec, which was made from it? */
+bool template_fits(const struct template *t, const struct sandbox_spec *spec);
+/* Some template is made of this image (public: also others' templates may be). */
+bool template_uses_image(struct core *core, const char *owner, const char *image, bool public);
