@@ -185,14 +185,20 @@ def test_queries():
     assert _http.encode_query({}) == ""
 
 
-def test_multipart_parts_by_length_and_by_boundary():
-    body = (b"--B\r\nContent-Length: 9\r\n\r\n--B\r\nx\r\n\r\n"
-            b"\r\n--B\r\nX-Warren-Error: file_not_found\r\n\r\nno such file\r\n--B--\r\n")
-    (a, first), (b, second) = parse_multipart(body, 'multipart/mixed; boundary="B"', ["/a", "/b"])
-    assert (a, first) == ("/a", b"--B\r\nx\r\n\r\n"[:9]) and b == "/b"
-    assert second.code == "file_not_found" and second.message == "no such file"
-    with pytest.raises(warren.ProtocolError):
-        list(parse_multipart(b"--B\r\n\r\nhalf", "multipart/mixed; boundary=B", ["/a"]))
+def test_the_parts_of_a_bulk_read():
+    name = 'Content-Disposition: attachment; filename="%s"\r\n'
+    body = ("--B\r\n" + name % "/a" + "Content-Length: 7\r\n\r\n--B\r\nx\r\n"
+            "\r\n--B\r\n" + name % '/root/b\\"%0A%41' + "Content-Length: 0\r\n\r\n"
+            "\r\n--B\r\n" + name % "c" + "X-Warren-Error: file_not_found\r\n\r\n"
+            '{"code": "file_not_found", "message": "no"}\r\n--B--\r\n').encode()
+    kind = 'multipart/mixed; boundary="B"'
+    parts = dict(parse_multipart(body, kind, ["c", "/a", 'b"\n%41']))
+    assert parts["/a"] == b"--B\r\nx\r\n"[:7] and parts['b"\n%41'] == b"" and len(parts) == 3
+    assert parts["c"].code == "file_not_found" and parts["c"].message == "no"
+    assert '/root/b"\n%41' in dict(parse_multipart(body, kind, []))  # from a directory
+    for cut in (20, 70, len(body) - 8):
+        with pytest.raises(warren.ProtocolError):
+            list(parse_multipart(body[:cut], kind, ["/a"]))
 
 
 def test_a_directory_goes_through_a_tar_and_back(tmp_path):

@@ -1,6 +1,8 @@
 """Files in a sandbox. Paths are absolute or relative to the user's home."""
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 from typing import (Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Mapping, Optional,
@@ -254,7 +256,6 @@ class Files:
 
     def xattrs(self, path: str, *, user: Optional[str] = None) -> Dict[str, bytes]:
         """Extended attributes by name."""
-        import base64
         answer = self._get("xattrs", path=path, user=user)
         values = {k: v.encode() for k, v in (answer.get("xattrs") or {}).items()}
         values.update({k: base64.b64decode(v)
@@ -263,7 +264,6 @@ class Files:
 
     def set_xattr(self, path: str, name: str, value: Union[str, bytes], *,
                   user: Optional[str] = None) -> None:
-        import base64
         coded = {"value": value} if isinstance(value, str) else \
             {"value_b64": base64.b64encode(value).decode()}
         self._transport.call("PUT", self._base + "/xattrs",
@@ -361,7 +361,7 @@ class Files:
         """Many files in one request, by path. One that cannot be read is its error, not raised."""
         answer: Dict[str, Union[bytes, ApiError]] = {}
         with self._transport.open("POST", self._base + "/read", idempotent=True,
-                                  body=_json(given(paths=list(paths), user=user)),
+                                  body=json.dumps(given(paths=list(paths), user=user)).encode(),
                                   headers={"Content-Type": "application/json",
                                            "Accept": "multipart/mixed"}) as response:
             kind = response.headers.get("Content-Type", "")
@@ -384,36 +384,29 @@ class Files:
         return PolledWatch(self._transport, self._base + "/watches", int(answer["watch"]))
 
 
-def _json(value: Any) -> bytes:
-    import json
-    return json.dumps(value).encode()
-
-
 def parse_multipart(body: bytes, content_type: str, paths: Sequence[str]
                     ) -> Iterator[Tuple[str, Union[bytes, ApiError]]]:
-    """The parts of a bulk read, in the order of the paths that were asked for."""
+    """The parts of a bulk read, each under the path that was asked for; what a directory among them
+    brought is under its own."""
     found = re.search(r'boundary="?([^";]+)"?', content_type)
     if not content_type.startswith("multipart/") or not found:
         raise ProtocolError(f"a bulk read answered {content_type!r}")
     mark = b"--" + found.group(1).encode()
-    at, number = body.find(mark), 0
+    at, left = body.find(mark), list(paths)
     while at >= 0 and not body.startswith(mark + b"--", at):
         end_of_head = body.find(b"\r\n\r\n", at)
         if end_of_head < 0:
+            at = -1
             break
         head = _part_headers(body[at + len(mark):end_of_head])
         start = end_of_head + 4
         size = head.get("content-length", "")
         stop = start + int(size) if size.isdigit() else body.find(b"\r\n" + mark, start)
-        at = body.find(mark, stop)
-        if stop < start or at < 0 or number >= len(paths):
-            break
-        yield paths[number], _part_value(head, body[start:stop])
-        number += 1
-    else:
+        at = -1 if stop < start else body.find(mark, stop)
         if at >= 0:
-            return
-    raise ProtocolError("a bulk read's answer was cut short")
+            yield _asked_for(_part_name(head), left), _part_value(head, body[start:stop])
+    if at < 0:
+        raise ProtocolError("a bulk read's answer was cut short")
 
 
 def _part_headers(head: bytes) -> Dict[str, str]:
@@ -422,10 +415,31 @@ def _part_headers(head: bytes) -> Dict[str, str]:
     return {name.strip().lower(): value.strip() for name, value in pairs}
 
 
+def _part_name(head: Mapping[str, str]) -> str:
+    """What stands in the quotes: a backslash before quotes, control characters as percent codes."""
+    found = re.search(r'filename="((?:[^"\\]|\\.)*)"', head.get("content-disposition", ""))
+    if not found:
+        raise ProtocolError("a part of a bulk read has no name")
+    return re.sub(r"\\(.)|%([01][0-9A-F]|7F)",
+                  lambda m: m.group(1) or chr(int(m.group(2), 16)), found.group(1))
+
+
+def _asked_for(name: str, left: List[str]) -> str:
+    for path in left:
+        plain = path.rstrip("/")
+        if name == plain or (not path.startswith("/") and name.endswith("/" + plain)):
+            left.remove(path)
+            return path
+    return name
+
+
 def _part_value(head: Mapping[str, str], data: bytes) -> Union[bytes, ApiError]:
     code = head.get("x-warren-error")
     if not code:
         return data
-    message = data.decode("utf-8", "replace")
-    return error_of(404 if code.endswith("_not_found") else 400,
-                    {"code": code, "message": message or code})
+    try:
+        error = json.loads(data)
+    except ValueError:
+        error = {"code": code, "message": data.decode("utf-8", "replace")}
+    return error_of(404 if code.endswith("_not_found") else 403 if code == "permission_denied"
+                    else 400, error)

@@ -383,7 +383,37 @@ function indexOf(body: Uint8Array, wanted: Uint8Array, from: number): number {
   return -1;
 }
 
-/** The parts of a bulk read, in the order of the paths that were asked for. */
+/** What stands in a part's quotes: a backslash before quotes, control characters as percent codes. */
+function partName(head: string): string {
+  const quoted = /filename="((?:[^"\\]|\\.)*)"/i.exec(head)?.[1];
+  if (quoted === undefined) throw new ProtocolError("a part of a bulk read has no name");
+  return quoted.replace(/\\(.)|%([01][0-9A-F]|7F)/g, (_, escaped: string | undefined, code: string) =>
+    escaped ?? String.fromCharCode(parseInt(code, 16)));
+}
+
+/** The path that a part was asked for by; its own name if a directory brought it. */
+function askedFor(name: string, left: Set<string>): string {
+  for (const path of left) {
+    const plain = path.replace(/\/+$/, "");
+    if (name === plain || (!path.startsWith("/") && name.endsWith("/" + plain))) {
+      left.delete(path);
+      return path;
+    }
+  }
+  return name;
+}
+
+function partError(code: string, text: string): ApiError {
+  let error: Record<string, unknown> = { code, message: text };
+  try {
+    error = JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    // as it is
+  }
+  return errorOf(code.endsWith("_not_found") ? 404 : code === "permission_denied" ? 403 : 400, error);
+}
+
+/** The parts of a bulk read, each under the path that was asked for. */
 export function parseMultipart(body: Uint8Array, type: string, paths: string[]): Map<string, Uint8Array | ApiError> {
   const boundary = /boundary="?([^";]+)"?/.exec(type)?.[1];
   if (!type.startsWith("multipart/") || !boundary) throw new ProtocolError(`a bulk read answered '${type}'`);
@@ -392,24 +422,22 @@ export function parseMultipart(body: Uint8Array, type: string, paths: string[]):
   const mark = encoder.encode("--" + boundary);
   const empty = encoder.encode("\r\n\r\n");
   const answer = new Map<string, Uint8Array | ApiError>();
+  const left = new Set(paths);
   let at = indexOf(body, mark, 0);
   while (at >= 0 && decoder.decode(body.subarray(at + mark.length, at + mark.length + 2)) !== "--") {
-    const head = indexOf(body, empty, at);
-    const path = paths[answer.size];
-    if (head < 0 || path === undefined) break;
-    const text = decoder.decode(body.subarray(at + mark.length, head));
-    const value = (name: string) => new RegExp(`^${name}: *(.*?)\\r?$`, "im").exec(text)?.[1];
-    const start = head + 4;
+    const end = indexOf(body, empty, at);
+    if (end < 0) throw new ProtocolError("a bulk read's answer was cut short");
+    const head = decoder.decode(body.subarray(at + mark.length, end));
+    const value = (name: string) => new RegExp(`^${name}: *(.*?)\\r?$`, "im").exec(head)?.[1];
+    const start = end + 4;
     const size = value("content-length");
     const stop = size ? start + Number(size) : indexOf(body, encoder.encode("\r\n--" + boundary), start);
     at = stop < start ? -1 : indexOf(body, mark, stop);
     if (at < 0) break;
     const code = value("x-warren-error");
     const data = body.slice(start, stop);
-    answer.set(path, code
-      ? errorOf(code.endsWith("_not_found") ? 404 : 400, { code, message: decoder.decode(data) || code })
-      : data);
+    answer.set(askedFor(partName(head), left), code ? partError(code, decoder.decode(data)) : data);
   }
-  if (answer.size !== paths.length) throw new ProtocolError("a bulk read's answer was cut short");
+  if (at < 0) throw new ProtocolError("a bulk read's answer was cut short");
   return answer;
 }

@@ -123,12 +123,19 @@ test("queries", () => {
 });
 
 test("the parts of a bulk read", () => {
-  const body = new TextEncoder().encode("--B\r\nContent-Length: 9\r\n\r\n--B\r\nx\r\n\r\n\r\n" +
-    "--B\r\nX-Warren-Error: file_not_found\r\n\r\nno such file\r\n--B--\r\n");
-  const parts = parseMultipart(body, 'multipart/mixed; boundary="B"', ["/a", "/b"]);
-  assert.equal(new TextDecoder().decode(parts.get("/a")), "--B\r\nx\r\n\r\n".slice(0, 9));
-  assert.equal(parts.get("/b").code, "file_not_found");
-  assert.throws(() => parseMultipart(body.slice(0, 40), "multipart/mixed; boundary=B", ["/a"]), warren.ProtocolError);
+  const name = (text) => `Content-Disposition: attachment; filename="${text}"\r\n`;
+  const body = new TextEncoder().encode("--B\r\n" + name("/a") + "Content-Length: 7\r\n\r\n--B\r\nx\r\n" +
+    "\r\n--B\r\n" + name('/root/b\\"%0A%41') + "Content-Length: 0\r\n\r\n" +
+    "\r\n--B\r\n" + name("c") + 'X-Warren-Error: file_not_found\r\n\r\n{"code": "file_not_found", "message": "no"}\r\n--B--\r\n');
+  const type = 'multipart/mixed; boundary="B"';
+  const parts = parseMultipart(body, type, ["c", "/a", 'b"\n%41']);
+  assert.equal(new TextDecoder().decode(parts.get("/a")), "--B\r\nx\r\n".slice(0, 7));
+  assert.equal(parts.get('b"\n%41').length, 0);
+  assert.equal(parts.get("c").code, "file_not_found");
+  assert.ok(parseMultipart(body, type, []).has('/root/b"\n%41')); // from a directory
+  for (const cut of [20, 70, body.length - 8]) {
+    assert.throws(() => parseMultipart(body.slice(0, cut), type, ["/a"]), warren.ProtocolError);
+  }
 });
 
 async function inTemporary(use) {
