@@ -44,6 +44,13 @@ def test_a_recipe_needs_a_daemon_to_hand_it_to():
     assert done.returncode == 1 and "no daemon answers at /nowhere/warren.sock" in done.stderr
 
 
+def test_a_built_in_image_that_is_missing_says_how_to_get_it(api):
+    error = api.refused(404, "image_not_found", "POST", "/v1/sandboxes", {"image": "desktop"})
+    assert "sudo warren-image desktop" in error["message"]
+    error = api.refused(404, "image_not_found", "POST", "/v1/sandboxes", {"image": "elsewhere"})
+    assert "warren-image" not in error["message"]
+
+
 def test_ci_runs_the_tests():
     assert "./dev test" in (ROOT / ".ci/run").read_text()
 

@@ -69,8 +69,23 @@ int image_name_normal(const char *name, char ret_name[IMAGE_NAME_MAX], struct er
     return 0;
 }
 
+/* Those that come as recipes (images/) and are made on demand. */
+static bool is_built_in(const char *name)
+{
+    static const char *const names[] = { "base", "code-interpreter", "claude", "desktop" };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static int not_found(struct err *err, const char *name)
 {
+    if (is_built_in(name))
+        return err_name(err, ENOENT, "image_not_found",
+                        "no image '%s' here yet; make it on the daemon's host: "
+                        "`sudo warren-image %s` (in a clone: `sudo ./dev image %s`)",
+                        name, name, name);
     return err_name(err, ENOENT, "image_not_found",
                     "no image '%.128s' here; `warren image ls` shows what there is", name);
 }
