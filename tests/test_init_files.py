@@ -92,3 +92,92 @@ def test_init_does_not_grow_with_its_workers(daemon, api, tiny):
         run(daemon, tiny, "stat", path="/")
         run(daemon, tiny, "write", frame("DATA", b"x" * 200000), frame("END"), path="/tmp/f")
     assert rss() - before < 256, (before, rss())  # KiB
+
+
+def test_a_directory_of_the_image_moves(daemon, api, box):
+    """The overlay refuses to rename what the image has: it is copied, whole, and removed."""
+    api.out(box, "mkdir -p /opt/mine && chown 1000:1000 /opt/mine")
+    before = api.out(box, "cd /usr/share/perl5 2>/dev/null || cd /usr/share/doc; pwd; "
+                          "find . | sort | head -2000 | md5sum; find . -type f | wc -l")
+    where = before.split()[0]
+    run(daemon, box, "move", path=where, to="/opt/moved")
+    after = api.out(box, "cd /opt/moved; find . | sort | head -2000 | md5sum; find . -type f | wc -l")
+    assert before.split()[1:] == after.split()
+    assert api.exec(box, f"test -e {where}")["exit_code"] == 1
+    run(daemon, box, "copy", path="/usr/bin", to="/opt/bin", flags="recursive")
+    api.out(box, "diff -r --no-dereference /usr/bin /opt/bin")
+    assert api.out(box, "ls -A /opt").split() == ["bin", "mine", "moved"]  # no half-made names
+
+
+def test_search_and_replace_in_the_sandbox(daemon, api, tiny):
+    api.out(tiny, r"mkdir -p /srv/t; printf 'alpha 12\nbeta 345\n' > /srv/t/a; printf '\0alpha' > /srv/t/b")
+    got = run(daemon, tiny, "search", path="/srv/t", text=r"^(\w+) ([0-9]{2,})$", flags="regex")
+    assert [(b["line"], b["column"], b["text"]) for k, b in got if k == "MATCH"] == [
+        (1, 1, "alpha 12"), (2, 1, "beta 345")]
+    got = run(daemon, tiny, "replace", path="/srv/t", text=r"(\w+) ([0-9]+)", to=r"\2:\1", flags="regex")
+    assert [(b["path"], b["count"]) for k, b in got if k == "CHANGE"] == [("/srv/t/a", 2)]
+    assert api.out(tiny, "cat /srv/t/a") == "12:alpha\n345:beta\n"
+    assert fails(daemon, tiny, "search", path="/srv/t", text="(", flags="regex") == "invalid_pattern"
+    # More memory than an expression may have is a refusal, not the end of the worker.
+    bomb = "((((x{1,200}){1,200}){1,200}){1,200}){1,200}"
+    assert fails(daemon, tiny, "search", path="/srv/t", text=bomb, flags="regex") in (
+        "out_of_memory", "invalid_pattern")
+
+
+def test_watch_in_the_sandbox(daemon, api, tiny):
+    api.out(tiny, "mkdir -p /srv/w")
+    f = File(daemon, tiny, "watch", path="/srv/w", flags="recursive")
+    assert f.next()[0] == "OK"
+    api.out(tiny, "mkdir -p /srv/w/a/b && echo x > /srv/w/a/b/f && mv /srv/w/a/b/f /srv/w/g && rm /srv/w/g")
+    seen = []
+    while not seen or seen[-1] != (N["WIRE_REMOVED"], "/srv/w/g"):
+        kind, body = f.next()
+        assert kind == "CHANGE"
+        seen.append((body["change"], body["path"]))
+    assert (N["WIRE_CREATED"], "/srv/w/a") in seen and (N["WIRE_CREATED"], "/srv/w/a/b") in seen
+    api.out(tiny, "rm -r /srv/w")
+    got = list(f)
+    assert got[-1][0] == "ERROR" and got[-1][1]["what"] == "file_not_found"
+
+
+def test_usage_of_everything_leaves_proc_out(daemon, tiny):
+    got = run(daemon, tiny, "usage", path="/")
+    assert got[-1][1]["size"] < 1 << 34
+    assert not [b for k, b in got if k == "SKIPPED" and b["path"].startswith("/proc/1/")]
+
+
+def test_xattrs_and_reflinks(daemon, api, tiny):
+    run(daemon, tiny, "write", frame("DATA", b"x" * 65536), frame("END"), path="/srv/f")
+    run(daemon, tiny, "xattr_set", path="/srv/f", xattr=b"user.note\0\xff\0b")
+    run(daemon, tiny, "copy", path="/srv/f", to="/srv/g")
+    got = run(daemon, tiny, "xattrs", path="/srv/g")
+    assert got[0][1]["xattrs"]["user.note"] == b"\xff\0b"
+    assert fails(daemon, tiny, "xattr_rm", path="/srv/g", text="user.other") == "xattr_not_found"
+    assert fails(daemon, tiny, "xattr_set", path="/srv/g", xattr=b"nonsense\0x") in (
+        "not_supported", "invalid_field")
+
+
+def test_paths_lead_where_they_lead_inside(daemon, api, tiny):
+    api.out(tiny, "mkdir -p /srv/d/e; ln -sfn /srv/d/e /srv/l; echo in > /srv/d/f; ln -sfn /proc/self/root/srv/d /srv/m")
+    assert bytes_of(run(daemon, tiny, "read", path="/srv/l/../f")) == b"in\n"
+    assert bytes_of(run(daemon, tiny, "read", path="/srv/m/f")) == b"in\n"
+    assert bytes_of(run(daemon, tiny, "read", path="/proc/self/root/srv/d/f")) == b"in\n"
+    got = run(daemon, tiny, "write", frame("DATA", b"y"), frame("END"), path="/proc/self/root/srv/new")
+    assert api.out(tiny, "cat /srv/new") == "y"
+    assert fails(daemon, tiny, "read", path="/dev/zero") == "not_a_file"
+    assert fails(daemon, tiny, "write", frame("END"), path="/dev/null") == "not_a_file"
+    assert fails(daemon, tiny, "read", path="/proc/1/environ", user="user") == "permission_denied"
+    assert fails(daemon, tiny, "read", path="/proc/1/mem") in ("permission_denied", "file_not_found")
+    assert fails(daemon, tiny, "write", frame("END"), path="/proc/sys/kernel/hostname") in (
+        "read_only", "permission_denied", "not_supported")
+
+
+def test_no_process_left_is_no_lock_out(daemon, api):
+    """A sandbox full of processes can still be looked at."""
+    box = api.create(image="tiny", pids=20)["id"]
+    try:
+        api.start(box, "for i in $(seq 100); do sleep 600 & done; wait")
+        until(lambda: api.usage(box)["pids"] >= 18 if "pids" in api.usage(box) else True, "a full sandbox")
+        assert run(daemon, box, "stat", path="/")[-1][0] == "OK"
+    finally:
+        api.delete(box)
