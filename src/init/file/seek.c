@@ -66,14 +66,22 @@ static int one_path(struct seek *k, const char *asked)
     return fd < 0 ? job_fail(j, fd, at.path) : all_below(k, fd, at.path);
 }
 
+/* What asks for too much is refused then, not killed. */
+static void bound_memory(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* which takes more than that for itself */
+    struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
+    (void)setrlimit(RLIMIT_AS, &memory);
+#endif
+}
+
 int seek_run(struct seek *k)
 {
     struct job *j = k->j;
     const struct ask *ask = j->ask;
     char why[256];
-    struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
-    if (ask_is(ask, WIRE_F_REGEX)) /* then it is refused, not killed */
-        (void)setrlimit(RLIMIT_AS, &memory);
+    if (ask_is(ask, WIRE_F_REGEX))
+        bound_memory();
     int r = globs_init(&k->globs, ask->patterns, ask->n_patterns);
     if (r == -EINVAL)
         return job_refuse(j, EINVAL, "invalid_pattern", NULL,

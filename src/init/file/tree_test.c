@@ -201,11 +201,13 @@ TEST(half_a_file_is_none)
 
 static bool swapping;
 
+static int swap_dir = -1; /* the test's directory */
+
 static void *swap_on(void *arg)
 {
     (void)arg;
     while (__atomic_load_n(&swapping, __ATOMIC_RELAXED))
-        (void)syscall(SYS_renameat2, AT_FDCWD, rig_path("top/d"), AT_FDCWD, rig_path("link"), 2);
+        (void)syscall(SYS_renameat2, swap_dir, "top/d", swap_dir, "link", 2);
     return NULL;
 }
 
@@ -219,6 +221,8 @@ static pthread_t swap_begin(void)
     CHECK_OK(mkdir(rig_path("top"), 0777));
     CHECK_OK(mkdir(rig_path("top/d"), 0777));
     CHECK_OK(symlink("../outside", rig_path("link")));
+    swap_dir = open(rig_top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CHECK(swap_dir >= 0);
     swapping = true;
     CHECK_EQ(pthread_create(&thread, NULL, swap_on, NULL), 0);
     return thread;
@@ -228,6 +232,7 @@ static void swap_end(pthread_t thread)
 {
     __atomic_store_n(&swapping, false, __ATOMIC_RELAXED);
     CHECK_EQ(pthread_join(thread, NULL), 0);
+    (void)close(swap_dir);
     CHECK_STR(rig_text("outside/victim"), "untouched");
     CHECK_STR(rig_text("outside/d/victim"), "untouched");
     CHECK(!rig_is_there("outside/evil"));
