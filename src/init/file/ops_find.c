@@ -89,6 +89,7 @@ static void count(struct usage *u, const struct stat *st)
 {
     bool dir = S_ISDIR(st->st_mode);
     u->files += !dir;
+    u->dirs += dir;
     if (!dir && st->st_nlink > 1 && links_seen(&u->links, st, ""))
         return; /* its bytes were counted under another name */
     u->bytes += (uint64_t)st->st_blocks * 512;
@@ -110,7 +111,6 @@ int op_usage(struct job *j)
             r = job_skip(j, item->code, item->path);
         } else if (item->kind != WALK_LEAVE) {
             count(&u, &item->st);
-            u.dirs += item->kind == WALK_ENTER;
         }
         if (r >= 0)
             r = talk_beat(&j->talk);
