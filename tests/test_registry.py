@@ -707,6 +707,38 @@ def test_a_pull_survives_the_daemons_death(middle, upstream, tiny_layer):
         assert run(d, f"{middle.host}/death", "wc -c </big").strip() == "2000000"
 
 
+def test_a_daemon_that_is_told_to_stop_leaves_its_pulls(middle, upstream, tiny_layer):
+    upstream.put_image("stop", [tiny_layer])
+    asked = threading.Event()
+
+    def hold(handler):
+        if not blob_path(handler) or handler.path.endswith(config_digest):
+            return False
+        asked.set()
+        handler.connection.recv(1)
+        return handler.cut()
+    config_digest = upstream.manifest("stop", "latest").json["config"]["digest"]
+    middle.rules.append(hold)
+    with contextlib.closing(harness.Daemon()) as d:
+        with d.api.stream("POST", "/v1/images/pull", {"image": f"{middle.host}/stop"}):
+            assert asked.wait(harness.DEADLINE)
+            assert d.stop() == 0
+        d.start()
+
+
+def test_an_image_that_does_not_fit_is_refused_before_it_is_fetched(puller, middle):
+    config = json.dumps({"os": "linux", "architecture": MACHINE, "config": {}, "rootfs": {
+        "type": "layers", "diff_ids": [f"sha256:{i:064x}" for i in range(500)]}}).encode()
+    manifest = manifest_with(
+        [{"mediaType": f"{OCI}layer.v1.tar", "digest": f"sha256:{i:064x}", "size": 60 << 30}
+         for i in range(500)],
+        {"mediaType": f"{OCI}config.v1+json", "digest": sha(config), "size": len(config)})
+    middle.rules.append(lambda h: h.answer(200, manifest) if "/manifests/" in h.path else
+                        blob_path(h) == sha(config) and h.answer(200, config))
+    assert "MiB" in failed(puller, "no_space", f"{middle.host}/huge")
+    assert len(middle.asked("GET", "/blobs/")) == 1
+
+
 # -- pushing to one that breaks
 
 def test_a_push_that_breaks_begins_again(puller, middle, upstream, tiny_tar):

@@ -181,6 +181,16 @@ static int hash_again(struct blob_writer *w)
     }
 }
 
+/* Between our opening it and locking it, whoever had the file may have named it a blob: writing to
+ * it would then change what is finished. */
+static bool still_partial(const struct blob_writer *w)
+{
+    struct stat mine, named;
+    return fstat(w->fd, &mine) == 0 &&
+           fstatat(w->core->blobs.partial, w->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+}
+
 int blob_resume(struct core *core, const char *digest, struct blob_writer **ret_w,
                 uint64_t *ret_offset, struct err *err)
 {
@@ -196,6 +206,12 @@ int blob_resume(struct core *core, const char *digest, struct blob_writer **ret_
         return disk_failed(err, errno, "begin a blob");
     if (flock(w->fd, LOCK_EX | LOCK_NB) < 0)
         return err_name(err, EBUSY, "blob_busy", "'%s' is being fetched already", digest);
+    if (!still_partial(w))
+        return err_name(err, EBUSY, "blob_busy", "'%s' was fetched just now", digest);
+    if (blob_exists(core, digest, NULL)) {
+        (void)unlinkat(core->blobs.partial, w->name, 0);
+        return err_name(err, EBUSY, "blob_busy", "'%s' is there already", digest);
+    }
     int r = hash_again(w);
     if (r < 0)
         return disk_failed(err, -r, "read a half-fetched blob");

@@ -16,7 +16,7 @@ struct blob_writer;
 int blob_begin(struct core *core, struct blob_writer **ret_w, struct err *err);
 /* The same for a blob whose digest is known: goes on where an earlier one was aborted. *ret_offset
  * is how many bytes are there (they were hashed again). One writer a digest at a time:
- * -EBUSY, blob_busy, while another has it. */
+ * -EBUSY, blob_busy, while another has it, or had it until now: look for the blob again. */
 int blob_resume(struct core *core, const char *digest, struct blob_writer **ret_w,
                 uint64_t *ret_offset, struct err *err);
 int blob_write(struct blob_writer *w, const void *p, size_t n, struct err *err);

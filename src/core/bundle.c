@@ -230,7 +230,7 @@ static int read_text(const struct bundle *a, const struct member *m, struct buf 
 static int read_blob(const struct bundle *a, const char *digest, struct buf *out, struct err *err)
 {
     char name[DIGEST_SIZE + 16];
-    (void)snprintf(name, sizeof(name), "blobs/sha256/%s", digest + DIGEST_HEX);
+    (void)snprintf(name, sizeof(name), "blobs/sha256/%.64s", digest + DIGEST_HEX);
     const struct member *m = follow(a, name, err);
     buf_clear(out);
     return m ? read_text(a, m, out, err) : -EINVAL;

@@ -178,6 +178,7 @@ struct registries {
     pthread_mutex_t lock;
     struct proof *proofs; /* a ring of PROOFS_MAX; proof.h */
     size_t nproofs;       /* ever added */
+    _Atomic unsigned transfers;
 };
 
 struct core {

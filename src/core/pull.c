@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "base/log.h"
 #include "core/proof.h"
@@ -123,6 +124,8 @@ static int download(struct transfer *t, size_t i, bool *ret_resumed, struct err 
     if (r >= 0)
         r = registry_blob_fetch(t->registry, blob, d.have, &sink, &d, err);
     if (r < 0) {
+        if (r == -ENOSPC) /* others need the room more than a later pull does */
+            (void)blob_rewind(d.w, NULL);
         blob_abort(d.w);
         return r;
     }
@@ -234,6 +237,25 @@ static void find_layers(struct pull *p)
     }
 }
 
+/* Better said before than after an hour of download. */
+static int check_room(struct pull *p, struct err *err)
+{
+    struct statvfs fs;
+    uint64_t need = 0;
+    for (size_t i = 0; i < p->manifest.nlayers; i++)
+        if (!p->layers[i].chain[0] && !blob_exists(p->t->core, p->manifest.layers[i].digest, NULL))
+            need += p->manifest.layers[i].size;
+    if (fstatvfs(p->t->core->blobs.dir, &fs) < 0)
+        return 0; /* then a write will tell */
+    uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (need <= room)
+        return 0;
+    return err_name(err, ENOSPC, "no_space",
+                    "the image's layers have %llu MiB, and the disk of the data directory has "
+                    "%llu MiB left",
+                    (unsigned long long)(need >> 20), (unsigned long long)(room >> 20));
+}
+
 static int unpack_layers(struct pull *p, struct err *err)
 {
     for (size_t i = 0; i < p->manifest.nlayers; i++) {
@@ -271,7 +293,9 @@ static int pull(struct pull *p, struct err *err)
         return r;
     t->arg = p;
     find_layers(p);
-    r = transfer_move_layers(t, err);
+    r = check_room(p, err);
+    if (r >= 0)
+        r = transfer_move_layers(t, err);
     if (r >= 0)
         r = unpack_layers(p, err);
     if (r < 0)

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "core/wait.h"
 
-#define TELL_MS 100 /* between two counts of the same layer */
-#define SECRET_MAX 4096
+#define TELL_MS 100      /* between two counts of the same layer */
+#define TRANSFERS_MAX 32 /* each has up to four threads and as many connections */
 
 static const char *const state_names[] = {
     [TRANSFER_WAITING] = "waiting",     [TRANSFER_DOWNLOADING] = "downloading",
@@ -102,6 +102,10 @@ static void *run(void *arg)
 
 int transfer_start(struct transfer *t, struct err *err)
 {
+    t->counted = true;
+    if (atomic_fetch_add(&t->core->registries.transfers, 1) >= TRANSFERS_MAX)
+        return err_name(err, EAGAIN, "capacity",
+                        "%d images are on their way at the moment; try again later", TRANSFERS_MAX);
     int r = thread_start(&t->thread, run, t, err);
     t->started = r >= 0;
     return r;
@@ -114,6 +118,8 @@ void transfer_free(struct transfer *t)
     atomic_store(&t->cancel, true);
     if (t->started)
         (void)pthread_join(t->thread, NULL);
+    if (t->counted)
+        (void)atomic_fetch_sub(&t->core->registries.transfers, 1);
     registry_free(t->registry);
     free_text(t->config.owner);
     free_text(t->config.image);

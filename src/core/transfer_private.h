@@ -27,7 +27,7 @@ struct transfer {
     void *arg;                                                  /* run's, for move */
 
     pthread_t thread;
-    bool started;
+    bool started, counted;
     _Atomic bool cancel;
 
     pthread_mutex_t lock;

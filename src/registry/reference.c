@@ -148,6 +148,13 @@ static void put(char *out, const char *p, size_t n)
     out[n] = '\0';
 }
 
+/* The one registry whose name is not its address, and where a plain name means "library/name":
+ * everyone writes it that way. */
+static bool host_is_hub(const char *host)
+{
+    return strcasecmp(host, "docker.io") == 0 || strcasecmp(host, "index.docker.io") == 0;
+}
+
 static int bad(const char *p, size_t n, const char *what, struct err *err)
 {
     return err_name(err, EINVAL, "invalid_reference", "'%.*s' is not an image's name: %s",
@@ -215,9 +222,19 @@ int reference_parse(const char *p, size_t n, const char *default_host, struct re
     if (!repo_valid(p, n))
         return bad(whole, whole_n,
                    "a repository is lower-case words with '.', '_', '-' or '/' between them", err);
-    put(ref.repo, p, n);
+    if (host_is_hub(ref.host) && !memchr(p, '/', n) && n + 8 <= REFERENCE_REPO_MAX) {
+        memcpy(ref.repo, "library/", 8);
+        put(ref.repo + 8, p, n);
+    } else {
+        put(ref.repo, p, n);
+    }
     *ret_ref = ref;
     return 0;
+}
+
+const char *reference_api_host(const struct reference *ref)
+{
+    return host_is_hub(ref->host) ? "registry-1.docker.io" : ref->host;
 }
 
 const char *reference_what(const struct reference *ref)

@@ -27,6 +27,8 @@ struct reference {
  * invalid_reference. */
 int reference_parse(const char *p, size_t n, const char *default_host, struct reference *ret_ref,
                     struct err *err);
+/* Where the API of that host answers: the host itself, but for one that is known under another name. */
+const char *reference_api_host(const struct reference *ref);
 /* What stands behind "manifests/" in a request: the digest if there is one, else the tag. */
 const char *reference_what(const struct reference *ref);
 /* host/repo[:tag][@digest]. Returns out. */

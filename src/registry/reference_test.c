@@ -86,6 +86,22 @@ TEST(what_is_no_reference_is_refused)
         CHECK_EQ(parse(cases[i], "fallback.test", &ref), -EINVAL);
 }
 
+TEST(a_short_name_of_the_hub_is_a_library_s)
+{
+    struct reference ref;
+    CHECK_OK(parse("docker.io/debian:12", NULL, &ref));
+    CHECK_STR(ref.repo, "library/debian");
+    CHECK_STR(ref.host, "docker.io");
+    CHECK_STR(reference_api_host(&ref), "registry-1.docker.io");
+    CHECK_OK(parse("debian", "docker.io", &ref));
+    CHECK_STR(ref.repo, "library/debian");
+    CHECK_OK(parse("docker.io/a/b", NULL, &ref));
+    CHECK_STR(ref.repo, "a/b");
+    CHECK_OK(parse("r.test/debian", NULL, &ref));
+    CHECK_STR(ref.repo, "debian");
+    CHECK_STR(reference_api_host(&ref), "r.test");
+}
+
 TEST(a_name_without_a_host_needs_a_default)
 {
     struct reference ref;

@@ -21,7 +21,7 @@
 static int ping(struct registry *reg, const char *scheme, struct exchange *x, struct err *err)
 {
     char url[REFERENCE_HOST_MAX + 32];
-    (void)snprintf(reg->base, sizeof(reg->base), "%s://%s", scheme, reg->ref.host);
+    (void)snprintf(reg->base, sizeof(reg->base), "%s://%s", scheme, reference_api_host(&reg->ref));
     (void)snprintf(url, sizeof(url), "%s/v2/", reg->base);
     x->method = "GET";
     x->url = url;
@@ -73,7 +73,7 @@ int registry_new(const struct registry_config *config, struct registry **ret_reg
                                       .http = reg->http };
     if (r >= 0)
         r = credential_new(&auth, &reg->auth, err);
-    (void)snprintf(reg->base, sizeof(reg->base), "https://%s", reg->ref.host);
+    (void)snprintf(reg->base, sizeof(reg->base), "https://%s", reference_api_host(&reg->ref));
     if (r >= 0 && (loopback || config->insecure))
         r = find_scheme(reg, loopback, err);
     if (r < 0)
