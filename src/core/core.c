@@ -75,6 +75,8 @@ static int load(struct core *core, const struct core_config *config, struct err 
     if (r >= 0)
         r = keyring_load(core, config->first_key, err);
     if (r >= 0)
+        r = tokens_load(core, err);
+    if (r >= 0)
         r = blobs_open(core, config->data_dir, err);
     if (r >= 0)
         r = templates_load(core, err);

@@ -162,3 +162,19 @@ void sandbox_list_done(struct sandbox_list *list)
     free(list->next_cursor);
     *list = (struct sandbox_list){ NULL, 0, NULL };
 }
+
+int sandbox_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n)
+{
+    struct table *t = &core->table;
+    (void)pthread_mutex_lock(&t->lock);
+    char(*ids)[ID_SIZE] = calloc(t->n + 1, sizeof(*ids));
+    size_t n = 0;
+    for (; ids && n < t->n; n++)
+        memcpy(ids[n], t->sorted[n]->s.id, ID_SIZE);
+    (void)pthread_mutex_unlock(&t->lock);
+    if (!ids)
+        return -ENOMEM;
+    *ret_ids = ids;
+    *ret_n = n;
+    return 0;
+}

@@ -191,6 +191,7 @@ struct core {
     struct blobs blobs;
     struct teams teams;
     struct templates templates;
+    char token_secret[65]; /* hex; see token.h */
     struct keyring keyring;
     struct feed feed;
     struct replays replays;
@@ -214,6 +215,7 @@ void templates_stock(struct core *core); /* once the pool is there */
 void templates_done(struct templates *t);
 void templates_drop(struct core *core, const char *owner);
 int keyring_load(struct core *core, const char *first_key, struct err *err);
+int tokens_load(struct core *core, struct err *err);
 void keyring_done(struct keyring *k);
 void keyring_drop(struct core *core, const char *owner); /* its keys are refused from now on */
 int images_load(struct core *core, struct err *err);

@@ -154,6 +154,9 @@ static inline int sandbox_delete(struct core *core, const char *owner, const cha
     return sandbox_delete_if(core, owner, who, NULL, err);
 }
 
+/* The ids of all that are not gone, whoever owns them; free(*ret_ids). */
+int sandbox_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n);
+
 /* A request is at work in a sandbox: it counts as active until sandbox_leave. Fills *ret_s
  * (the caller's, sandbox_done) and refuses one that is not running. */
 int sandbox_enter(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,

@@ -14,6 +14,7 @@
 #include "core/key.h"
 #include "core/process.h"
 #include "front/child.h"
+#include "front/e2b/e2b.h"
 #include "front/http/server.h"
 #include "front/listen.h"
 #include "front/native/native.h"
@@ -180,9 +181,11 @@ static int start(struct world *w, struct err *err)
     r = core_new(&config, &w->core, err);
     if (r < 0)
         return r;
+    static const struct dialect *const dialects[] = { &e2b_dialect, NULL };
     struct server_config http = { .core = w->core,
                                   .routes = native_routes,
                                   .nroutes = native_routes_count,
+                                  .dialects = dialects,
                                   .tcp_fd = take_fd(w->tcp_fd),
                                   .admin_fd = take_fd(w->admin_fd),
                                   .rate_limit = w->options.rate,

@@ -221,6 +221,8 @@ int reply_error(struct request *req, const struct err *err, reply_more_fn more, 
     unsigned status = reply_status_of(err);
 
     metrics_failure(req->metrics, place_of(err));
+    if (req->dialect)
+        return req->dialect->error(req, err);
     jout_open(&j, NULL, '{');
     jout_open(&j, "error", '{');
     jout_str(&j, "code", status == 500 ? "internal" : err->what);

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "core/core.h"
+#include "front/http/dialect.h"
 #include "core/replay.h"
 #include "front/http/metrics.h"
 #include "front/http/route.h"
@@ -34,6 +35,7 @@ struct request {
     struct metrics *metrics;
     const char *method;
     struct uri uri;
+    const struct dialect *dialect; /* NULL: our own */
     const struct route *route;
     const char *args[ROUTE_ARGS_MAX]; /* what the braces of the route took */
     char owner[OWNER_MAX];            /* the team that it is for */

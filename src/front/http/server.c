@@ -219,11 +219,26 @@ static int answer_options(struct request *req, struct err *err)
 static const struct route options_route = { "OPTIONS",      "*", AUTH_NONE, BODY_NONE,
                                             answer_options, NULL };
 
+static const struct dialect *find_dialect(const struct server_config *c, const struct uri *uri)
+{
+    for (size_t i = 0; c->dialects && c->dialects[i] && uri->nsegments > 0; i++)
+        for (const char *const *mount = c->dialects[i]->mounts; *mount; mount++)
+            if (strcmp(*mount, uri->segments[0]) == 0)
+                return c->dialects[i];
+    return NULL;
+}
+
 static int find_route(struct request *req, const char *method, struct err *err)
 {
     const struct server_config *c = &req->server->config;
-    switch (
-        route_find(c->routes, c->nroutes, method, &req->uri, &req->route, req->args, req->allow)) {
+    const struct route *routes = c->routes;
+    size_t n = c->nroutes;
+    req->dialect = find_dialect(c, &req->uri);
+    if (req->dialect) {
+        routes = req->dialect->routes;
+        n = req->dialect->nroutes;
+    }
+    switch (route_find(routes, n, method, &req->uri, &req->route, req->args, req->allow)) {
     case ROUTE_FOUND: return 0;
     case ROUTE_OTHER_METHOD:
         if (strcmp(method, "OPTIONS") == 0) {

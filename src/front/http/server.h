@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "core/core.h"
+#include "front/http/dialect.h"
 #include "front/http/once.h"
 #include "front/http/route.h"
 
@@ -18,7 +19,8 @@ struct server_config {
     struct core *core;          /* keeps */
     const struct route *routes; /* keeps */
     size_t nroutes;
-    int tcp_fd, admin_fd;            /* listening; taken. -1: none */
+    const struct dialect *const *dialects; /* keeps; beside the routes; NULL-terminated, or NULL */
+    int tcp_fd, admin_fd;                  /* listening; taken. -1: none */
     unsigned rate_limit, rate_burst; /* requests of one key: a second, and at once; 0: no limit */
     const struct once_route *once;   /* keeps */
     size_t nonce;

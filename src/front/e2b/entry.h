@@ -1,0 +1,20 @@
+/* entry - one file of a sandbox as EntryInfo. */
+#pragma once
+#include "core/file.h"
+#include "filesystem.pb-c.h"
+#include "front/e2b/envd.h"
+
+/* Owned memory, all of it: an entry_done'd one leaves nothing. */
+struct entry {
+    Filesystem__EntryInfo info;
+    Google__Protobuf__Timestamp time;
+    char permissions[12];
+    char *strings[5];
+    Filesystem__EntryInfo__MetadataEntry *metadata, **metadata_pointers;
+};
+
+/* A symbolic link is asked for once more, for what it leads to. -ENOMEM. */
+int entry_fill(const struct envd *envd, const struct file_entry *e, struct entry *ret_entry);
+void entry_done(struct entry *entry);
+/* The common part of requests: one path, as the call's user. */
+struct file_ask entry_ask(const struct envd *envd, enum wire_file_op op, const char *const *path);

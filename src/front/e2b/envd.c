@@ -1,0 +1,135 @@
+#include "front/e2b/envd.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/base64.h"
+#include "core/token.h"
+#include "front/e2b/e2b.h"
+
+int envd_gone(struct request *req, const char *id)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
+    struct jout j = JOUT_INIT(&b);
+    jout_open(&j, NULL, '{');
+    jout_str(&j, "sandboxId", id);
+    jout_str(&j, "message", "The sandbox was not found");
+    jout_int(&j, "code", 502);
+    jout_close(&j, '}');
+    return reply_json(req, 502, &j);
+}
+
+/* "Authorization: Basic base64(user:)": who commands run as. */
+static int read_user(struct request *req, struct envd *envd)
+{
+    const char *header = request_header(req, "Authorization");
+    if (!header || strncasecmp(header, "Basic ", 6) != 0)
+        return 0;
+    _cleanup_(buf_done) struct buf b = BUF_INIT(256);
+    header += 6;
+    if (base64_decode(header, strlen(header), &b) < 0 || b.len == 0)
+        return -EINVAL;
+    size_t n = strcspn(b.data, ":");
+    if (n >= sizeof(envd->user) || n != strnlen(b.data, n))
+        return -EINVAL;
+    memcpy(envd->user, b.data, n);
+    envd->user[n] = '\0';
+    return 0;
+}
+
+static int check_token(struct request *req, const struct sandbox *s)
+{
+    const char *token = request_header(req, "X-Access-Token");
+    if (!token && e2b_is_open(s))
+        return 0;
+    return token && token_is(req->core, ENVD_TOKEN, s->id, token) ? 0 : -EACCES;
+}
+
+int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, struct err *err)
+{
+    const char *id = request_header(req, "E2b-Sandbox-Id");
+    *ret_envd = (struct envd){ 0 };
+    if (!id)
+        return err_name(err, EINVAL, "invalid_request", "missing header E2b-Sandbox-Id");
+    if (!id_valid(id))
+        return err_name(err, EINVAL, "invalid_request", "Invalid sandbox ID");
+    int r = sandbox_enter(req->core, NULL, id, &ret_envd->s, err);
+    if (r < 0) {
+        r = envd_gone(req, id);
+        return r < 0 ? r : 1;
+    }
+    ret_envd->core = req->core;
+    if (with_token && check_token(req, &ret_envd->s) < 0)
+        r = err_name(err, EACCES, "unauthorized",
+                     "unauthorized access, please provide a valid "
+                     "access token or method signature if supported");
+    else if (read_user(req, ret_envd) < 0)
+        r = err_name(err, EACCES, "unauthorized", "the user of this request is not understood");
+    if (r < 0)
+        envd_leave(ret_envd);
+    return r < 0 ? r : 0;
+}
+
+void envd_leave(struct envd *envd)
+{
+    if (envd->core)
+        sandbox_leave(envd->core, envd->s.id);
+    envd->core = NULL;
+    sandbox_done(&envd->s);
+}
+
+static enum connect_code code_of(const struct err *err)
+{
+    static const struct {
+        const char *what;
+        enum connect_code code;
+    } table[] = {
+        { "program_not_found", CONNECT_INVALID_ARGUMENT },
+        { "program_not_executable", CONNECT_INVALID_ARGUMENT },
+        { "workdir_not_found", CONNECT_INVALID_ARGUMENT },
+        { "argument_too_large", CONNECT_INVALID_ARGUMENT },
+        { "invalid_request", CONNECT_INVALID_ARGUMENT },
+        { "invalid_json", CONNECT_INVALID_ARGUMENT },
+        { "invalid_field", CONNECT_INVALID_ARGUMENT },
+        { "missing_field", CONNECT_INVALID_ARGUMENT },
+        { "not_a_directory", CONNECT_INVALID_ARGUMENT },
+        { "is_a_directory", CONNECT_INVALID_ARGUMENT },
+        { "user_not_found", CONNECT_UNAUTHENTICATED },
+        { "unauthorized", CONNECT_UNAUTHENTICATED },
+        { "process_not_found", CONNECT_NOT_FOUND },
+        { "process_ended", CONNECT_NOT_FOUND },
+        { "file_not_found", CONNECT_NOT_FOUND },
+        { "watch_not_found", CONNECT_NOT_FOUND },
+        { "file_exists", CONNECT_ALREADY_EXISTS },
+        { "permission_denied", CONNECT_PERMISSION_DENIED },
+        { "too_many_links", CONNECT_FAILED_PRECONDITION },
+        { "too_many_processes", CONNECT_RESOURCE_EXHAUSTED },
+        { "no_space", CONNECT_RESOURCE_EXHAUSTED },
+        { "too_many_requests", CONNECT_RESOURCE_EXHAUSTED },
+    };
+    for (size_t i = 0; err->what && i < ARRAY_LEN(table); i++)
+        if (strcmp(table[i].what, err->what) == 0)
+            return table[i].code;
+    return CONNECT_INTERNAL;
+}
+
+int envd_fail(const struct envd *envd, const struct connect_call *call, const struct err *err)
+{
+    if (envd->core && (err->code == ENOTCONN || err->code == ECONNRESET))
+        return envd_gone(call->req, envd->s.id);
+    return connect_fail(call, code_of(err), err->msg);
+}
+
+int envd_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool stream,
+               struct envd *ret_envd, struct connect_call *ret_call, struct err *err)
+{
+    int r = envd_enter(req, true, ret_envd, err);
+    if (r != 0)
+        return r;
+    r = connect_begin(req, d, stream, ret_call, err);
+    if (r >= 0)
+        return 0;
+    r = envd_fail(ret_envd, ret_call, err);
+    return r < 0 ? r : 1;
+}

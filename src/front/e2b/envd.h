@@ -1,0 +1,54 @@
+/* envd - the side of a sandbox that E2B's SDKs talk to: commands and files.
+ *
+ * A request names its sandbox in headers and proves itself with the sandbox's own token, not with
+ * an API key. One that is not there, or not running, is answered with 502 as the SDKs know it. */
+#pragma once
+#include "core/process.h"
+#include "core/sandbox.h"
+#include "front/http/request.h"
+#include "front/rpc/connect.h"
+
+#define ENVD_VERSION "0.6.13" /* what the SDKs decide by which features there are */
+#define ENVD_PORT 49983
+#define ENVD_TOKEN "e2b-envd"
+#define ENVD_USER_MAX 64
+
+struct envd {
+    struct core *core; /* NULL: not entered */
+    struct sandbox s;
+    char user[ENVD_USER_MAX]; /* "": the sandbox's own */
+};
+
+/* 0 and entered; 1: it has replied already; below zero a failure. */
+int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, struct err *err);
+void envd_leave(struct envd *envd);
+
+/* Enter and read the request's message. As envd_enter; failures are replied to. */
+int envd_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool stream,
+               struct envd *ret_envd, struct connect_call *ret_call, struct err *err);
+/* A failure of core's as this call's answer; a sandbox that is gone as 502. */
+int envd_fail(const struct envd *envd, const struct connect_call *call, const struct err *err);
+int envd_gone(struct request *req, const char *id);
+
+/* What a watched process did, as its clients expect it. Takes all three, also on failure. */
+int envd_stream_process(struct connect_call *call, struct envd *envd, struct process_stream *stream,
+                        const struct process *p, bool started);
+
+int envd_process_start(struct request *req, struct err *err);
+int envd_process_connect(struct request *req, struct err *err);
+int envd_process_list(struct request *req, struct err *err);
+int envd_process_update(struct request *req, struct err *err);
+int envd_process_input(struct request *req, struct err *err);
+int envd_process_close_stdin(struct request *req, struct err *err);
+int envd_process_signal(struct request *req, struct err *err);
+
+int envd_fs_stat(struct request *req, struct err *err);
+int envd_fs_make_dir(struct request *req, struct err *err);
+int envd_fs_move(struct request *req, struct err *err);
+int envd_fs_remove(struct request *req, struct err *err);
+int envd_fs_list_dir(struct request *req, struct err *err);
+int envd_fs_watch_dir(struct request *req, struct err *err);
+
+int envd_files_get(struct request *req, struct err *err);
+int envd_files_post(struct request *req, struct err *err);
+extern const struct route_sink envd_files_sink;

@@ -1,0 +1,61 @@
+#include "front/e2b/e2b.h"
+#include "front/e2b/envd.h"
+
+/* Every failure is a number, the status again, and a sentence. */
+static int put_error(struct request *req, const struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+    struct jout j = JOUT_INIT(&b);
+    unsigned status = reply_status_of(err);
+    jout_open(&j, NULL, '{');
+    jout_uint(&j, "code", status);
+    jout_str(&j, "message", err->msg[0] ? err->msg : "something went wrong inside the daemon");
+    jout_close(&j, '}');
+    return reply_json(req, status, &j);
+}
+
+/* clang-format off */
+#define CONTROL(method_, path_, body_, handler_) \
+    { method_, "/e2b" path_, AUTH_KEY, body_, handler_, NULL }
+#define ENVD(method_, path_, body_, handler_) \
+    { method_, "/e2b" path_, AUTH_NONE, body_, handler_, NULL }
+
+static const struct route routes[] = {
+    CONTROL("POST",   "/v2/sandboxes",              BODY_JSON, e2b_sandbox_create),
+    CONTROL("POST",   "/sandboxes",                 BODY_JSON, e2b_sandbox_create_v1),
+    CONTROL("GET",    "/v2/sandboxes",              BODY_NONE, e2b_sandbox_list),
+    CONTROL("GET",    "/sandboxes",                 BODY_NONE, e2b_sandbox_list_v1),
+    CONTROL("GET",    "/sandboxes/{id}",            BODY_NONE, e2b_sandbox_get),
+    CONTROL("DELETE", "/sandboxes/{id}",            BODY_NONE, e2b_sandbox_kill),
+    CONTROL("POST",   "/sandboxes/{id}/timeout",    BODY_JSON, e2b_sandbox_timeout),
+    CONTROL("POST",   "/sandboxes/{id}/refreshes",  BODY_JSON, e2b_sandbox_refresh),
+    CONTROL("POST",   "/v2/sandboxes/{id}/connect", BODY_JSON, e2b_sandbox_connect),
+    CONTROL("POST",   "/sandboxes/{id}/connect",    BODY_JSON, e2b_sandbox_connect),
+    CONTROL("POST",   "/sandboxes/{id}/pause",      BODY_JSON, e2b_sandbox_pause),
+    CONTROL("GET",    "/sandboxes/{id}/metrics",    BODY_NONE, e2b_sandbox_metrics),
+
+    ENVD("GET",  "/health",                        BODY_NONE, e2b_health),
+    ENVD("GET",  "/files",                         BODY_NONE, envd_files_get),
+    { "POST", "/e2b/files", AUTH_NONE, BODY_STREAM, envd_files_post, &envd_files_sink },
+    { "GET",  "/files",     AUTH_NONE, BODY_NONE,   envd_files_get,  NULL },
+    { "POST", "/files",     AUTH_NONE, BODY_STREAM, envd_files_post, &envd_files_sink },
+    ENVD("POST", "/process.Process/Start",         BODY_RAW,  envd_process_start),
+    ENVD("POST", "/process.Process/Connect",       BODY_RAW,  envd_process_connect),
+    ENVD("POST", "/process.Process/List",          BODY_RAW,  envd_process_list),
+    ENVD("POST", "/process.Process/Update",        BODY_RAW,  envd_process_update),
+    ENVD("POST", "/process.Process/SendInput",     BODY_RAW,  envd_process_input),
+    ENVD("POST", "/process.Process/CloseStdin",    BODY_RAW,  envd_process_close_stdin),
+    ENVD("POST", "/process.Process/SendSignal",    BODY_RAW,  envd_process_signal),
+    ENVD("POST", "/filesystem.Filesystem/Stat",    BODY_RAW,  envd_fs_stat),
+    ENVD("POST", "/filesystem.Filesystem/MakeDir", BODY_RAW,  envd_fs_make_dir),
+    ENVD("POST", "/filesystem.Filesystem/Move",    BODY_RAW,  envd_fs_move),
+    ENVD("POST", "/filesystem.Filesystem/ListDir", BODY_RAW,  envd_fs_list_dir),
+    ENVD("POST", "/filesystem.Filesystem/Remove",  BODY_RAW,  envd_fs_remove),
+    ENVD("POST", "/filesystem.Filesystem/WatchDir", BODY_RAW, envd_fs_watch_dir),
+};
+/* clang-format on */
+
+/* The SDKs build the address of a signed link from the origin alone: those come without the mount. */
+static const char *const mounts[] = { "e2b", "files", NULL };
+
+const struct dialect e2b_dialect = { mounts, routes, ARRAY_LEN(routes), put_error };

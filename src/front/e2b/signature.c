@@ -1,0 +1,85 @@
+#include "front/e2b/signature.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "core/token.h"
+#include "front/e2b/e2b.h"
+#include "front/e2b/envd.h"
+
+#define SIGNED_MAX (16 * 1024) /* a path and a user, as long as a request line may be */
+
+static const char *param(const struct request *req, const char *name)
+{
+    const char *v = uri_param(&req->uri, name);
+    return v ? v : "";
+}
+
+/* "v1_" and the digest in base64 without its padding. */
+static int sign(struct request *req, const char *op, const char *id, struct buf *out)
+{
+    _cleanup_(buf_done) struct buf text = BUF_INIT(SIGNED_MAX);
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    char token[TOKEN_SIZE];
+    const char *expires = uri_param(&req->uri, "signature_expiration");
+
+    token_for(req->core, ENVD_TOKEN, id, token);
+    int r = buf_printf(&text, "%s:%s:%s:%s", param(req, "path"), op, param(req, "username"), token);
+    if (r >= 0 && expires)
+        r = buf_printf(&text, ":%s", expires);
+    if (r < 0)
+        return r;
+    (void)SHA256((const unsigned char *)text.data, text.len, digest);
+    r = buf_puts(out, "v1_");
+    if (r >= 0)
+        r = base64_encode(digest, sizeof(digest), out);
+    while (r >= 0 && out->data[out->len - 1] == '=')
+        out->data[--out->len] = '\0';
+    return r;
+}
+
+static bool matches(struct request *req, const char *op, const char *id)
+{
+    _cleanup_(buf_done) struct buf right = BUF_INIT(128);
+    const char *given = param(req, "signature");
+    return sign(req, op, id, &right) >= 0 && strlen(given) == right.len &&
+           CRYPTO_memcmp(given, right.data, right.len) == 0;
+}
+
+int signature_check(struct request *req, const struct sandbox *s, const char *op, struct err *err)
+{
+    const char *token = request_header(req, "X-Access-Token");
+    const char *expires = uri_param(&req->uri, "signature_expiration");
+    if (token)
+        return token_is(req->core, ENVD_TOKEN, s->id, token)
+                   ? 0
+                   : err_name(err, EACCES, "unauthorized", "invalid access token");
+    if (e2b_is_open(s))
+        return 0;
+    if (!uri_param(&req->uri, "signature"))
+        return err_name(err, EACCES, "unauthorized", "missing signature query parameter");
+    if (!matches(req, op, s->id))
+        return err_name(err, EACCES, "unauthorized", "invalid signature");
+    if (expires && strtoll(expires, NULL, 10) < clock_now_ms() / 1000)
+        return err_name(err, EACCES, "unauthorized", "signature is already expired");
+    return 0;
+}
+
+int signature_find(struct request *req, const char *op, char ret_id[ID_SIZE])
+{
+    _cleanup_free_ char(*ids)[ID_SIZE] = NULL;
+    size_t n = 0;
+    if (!uri_param(&req->uri, "signature") || sandbox_ids(req->core, &ids, &n) < 0)
+        return -ENOENT;
+    for (size_t i = 0; i < n; i++) {
+        if (!matches(req, op, ids[i]))
+            continue;
+        memcpy(ret_id, ids[i], ID_SIZE);
+        return 0;
+    }
+    return -ENOENT;
+}

@@ -1,0 +1,88 @@
+// Files of a sandbox, through E2B's own client.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { FileNotFoundError, FileType, FilesystemEventType, InvalidArgumentError, Sandbox } from 'e2b'
+
+let sbx
+before(async () => { sbx = await Sandbox.create('base') })
+after(async () => { await sbx?.kill() })
+
+test('write and read, text and bytes, relative to the home', async () => {
+  const w = await sbx.files.write('note.txt', 'hello')
+  assert.equal(w.path, '/home/user/note.txt')
+  assert.equal(await sbx.files.read('/home/user/note.txt'), 'hello')
+  const bytes = new Uint8Array(100_000).map((_, i) => i)
+  await sbx.files.write('deep/er/data.bin', bytes.buffer)
+  assert.deepEqual(await sbx.files.read('deep/er/data.bin', { format: 'bytes' }), bytes)
+  await sbx.files.write('empty', '')
+  assert.equal(await sbx.files.read('empty'), '')
+  const stream = await sbx.files.read('note.txt', { format: 'stream' })
+  let text = ''
+  for await (const piece of stream) text += Buffer.from(piece).toString()
+  assert.equal(text, 'hello')
+})
+
+test('many at once', async () => {
+  const files = Array.from({ length: 20 }, (_, i) => ({ path: `many/${i}.txt`, data: `n${i}` }))
+  const written = await sbx.files.write(files)
+  assert.deepEqual(written.map(w => w.path), files.map(f => '/home/user/' + f.path))
+  assert.equal(await sbx.files.read('many/19.txt'), 'n19')
+})
+
+test('a write as another user is that user\'s', async () => {
+  await sbx.files.write('/root/secret', 'x', { user: 'root' })
+  assert.equal(await sbx.files.read('/root/secret', { user: 'root' }), 'x')
+  await assert.rejects(sbx.files.read('/root/secret'))
+})
+
+test('what is not there, and what is a directory', async () => {
+  await assert.rejects(sbx.files.read('nope'), FileNotFoundError)
+  await assert.rejects(sbx.files.list('nope'), FileNotFoundError)
+  await assert.rejects(sbx.files.read('/home/user'), InvalidArgumentError)
+  assert.equal(await sbx.files.exists('nope'), false)
+})
+
+test('directories: make, list, move, remove', async () => {
+  assert.equal(await sbx.files.makeDir('dir/sub'), true)
+  assert.equal(await sbx.files.makeDir('dir/sub'), false)
+  await sbx.files.write('dir/sub/f', 'x')
+  const list = await sbx.files.list('dir', { depth: 2 })
+  assert.deepEqual(list.map(e => [e.name, e.path, e.type]), [
+    ['sub', '/home/user/dir/sub', FileType.DIR], ['f', '/home/user/dir/sub/f', FileType.FILE]])
+  const moved = await sbx.files.rename('dir/sub/f', 'elsewhere/g')
+  assert.equal(moved.path, '/home/user/elsewhere/g')
+  await sbx.files.remove('dir')
+  assert.equal(await sbx.files.exists('dir'), false)
+  await sbx.files.remove('dir')
+})
+
+test('links with a signature, and without a valid one', async () => {
+  await sbx.files.write('linked.txt', 'through a link')
+  const url = await sbx.downloadUrl('linked.txt', { useSignatureExpiration: 60_000 })
+  assert.equal(await (await fetch(url)).text(), 'through a link')
+  assert.equal((await fetch(url.replace('linked.txt', 'note.txt'))).status, 401)
+  const past = await sbx.downloadUrl('linked.txt', { useSignatureExpiration: -10 })
+  assert.equal((await fetch(past)).status, 401)
+  const up = await sbx.uploadUrl('uploaded.txt')
+  const form = new FormData()
+  form.append('file', new Blob(['sent']), 'uploaded.txt')
+  assert.equal((await fetch(up, { method: 'POST', body: form })).status, 200)
+  assert.equal(await sbx.files.read('uploaded.txt'), 'sent')
+})
+
+test('a watch tells what happens, also in directories made later', async () => {
+  await sbx.files.makeDir('watched')
+  const seen = []
+  const watch = await sbx.files.watchDir('watched', e => seen.push(`${e.type} ${e.name}`), { recursive: true })
+  await sbx.files.write('watched/a', '1')
+  await sbx.files.makeDir('watched/later')
+  await sbx.files.write('watched/later/b', '2')
+  await sbx.files.rename('watched/a', 'watched/c')
+  await sbx.files.remove('watched/c')
+  const wanted = [`${FilesystemEventType.CREATE} later`, `${FilesystemEventType.CREATE} later/b`,
+    `${FilesystemEventType.RENAME} a`, `${FilesystemEventType.CREATE} c`, `${FilesystemEventType.REMOVE} c`]
+  for (let i = 0; i < 200 && !wanted.every(w => seen.includes(w)); i++) await new Promise(r => setTimeout(r, 25))
+  for (const w of wanted) assert.ok(seen.includes(w), `${w} is not among ${seen.join(', ')}`)
+  await watch.stop()
+  await assert.rejects(sbx.files.watchDir('nope', () => {}))
+})

@@ -1,0 +1,99 @@
+// The life of a sandbox, through E2B's own client.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { AuthenticationError, NotFoundError, Sandbox, SandboxError, TimeoutError } from 'e2b'
+
+const made = []
+async function create (opts, template = 'base') {
+  const sbx = await Sandbox.create(template, opts)
+  made.push(sbx)
+  return sbx
+}
+after(async () => { await Promise.all(made.map(s => s.kill())) })
+
+test('create, connect, look, kill', async () => {
+  const sbx = await create({ metadata: { app: 'first' } })
+  assert.match(sbx.sandboxId, /^[a-z][a-z0-9]{19}$/)
+  assert.equal(await sbx.isRunning(), true)
+  const info = await sbx.getInfo()
+  assert.equal(info.sandboxId, sbx.sandboxId)
+  assert.equal(info.state, 'running')
+  assert.deepEqual(info.metadata, { app: 'first' })
+  assert.ok(info.endAt > new Date())
+  const again = await Sandbox.connect(sbx.sandboxId)
+  assert.equal((await again.commands.run('echo here')).stdout, 'here\n')
+  assert.equal(await sbx.kill(), true)
+  assert.equal(await sbx.kill(), false)
+  assert.equal(await sbx.isRunning(), false)
+})
+
+test('the time to live can be set and ends it', async () => {
+  const sbx = await create({ timeoutMs: 60_000 })
+  const before = (await sbx.getInfo()).endAt
+  await sbx.setTimeout(600_000)
+  assert.ok((await sbx.getInfo()).endAt > before)
+  await sbx.setTimeout(1_000)
+  while (await sbx.isRunning()) await new Promise(r => setTimeout(r, 100))
+  await assert.rejects(sbx.commands.run('true'))
+})
+
+test('connecting never shortens a life', async () => {
+  const sbx = await create({ timeoutMs: 600_000 })
+  const before = (await sbx.getInfo()).endAt
+  await Sandbox.connect(sbx.sandboxId, { timeoutMs: 1_000 })
+  assert.deepEqual((await sbx.getInfo()).endAt, before)
+})
+
+test('lists filter by metadata and state, and have pages', async () => {
+  const mark = `m ${Math.random()}&=%`
+  const ids = []
+  for (let i = 0; i < 3; i++) ids.push((await create({ metadata: { 'a key&': mark } })).sandboxId)
+  const pages = Sandbox.list({ query: { metadata: { 'a key&': mark }, state: ['running'] }, limit: 2 })
+  const first = await pages.nextItems()
+  assert.equal(first.length, 2)
+  assert.ok(pages.hasNext)
+  const rest = await pages.nextItems()
+  assert.deepEqual([...first, ...rest].map(s => s.sandboxId).sort(), ids.sort())
+  assert.equal((await Sandbox.list({ query: { metadata: { 'a key&': 'other' } } }).nextItems()).length, 0)
+  assert.equal((await Sandbox.list({ query: { state: ['paused'], metadata: { 'a key&': mark } } }).nextItems()).length, 0)
+})
+
+test('usage is measured', async () => {
+  const sbx = await create()
+  const [m] = await sbx.getMetrics()
+  assert.ok(m.memTotal > 0 && m.diskTotal > 0 && m.cpuCount >= 1)
+})
+
+test('a wrong key, an unknown template and an unknown sandbox have their errors', async () => {
+  await assert.rejects(Sandbox.create('base', { apiKey: 'e2b_' + '0'.repeat(40) }), AuthenticationError)
+  await assert.rejects(Sandbox.create('no-such-template'), e => e instanceof SandboxError && /404|not found/.test(e.message))
+  await assert.rejects(Sandbox.connect('iaaaaaaaaaaaaaaaaaaa'), e => e instanceof NotFoundError || e instanceof SandboxError)
+  assert.equal(await Sandbox.kill('iaaaaaaaaaaaaaaaaaaa'), false)
+})
+
+test('a sandbox killed under a command ends the call with the documented error', async () => {
+  const sbx = await create()
+  const running = sbx.commands.run('sleep 1000', { timeoutMs: 0 })
+  const outcome = assert.rejects(running, TimeoutError)
+  while (!(await sbx.commands.list()).length) await new Promise(r => setTimeout(r, 20))
+  await sbx.kill()
+  await outcome
+})
+
+test('what this server has not got is refused in words', async () => {
+  await assert.rejects(create({ network: { denyOut: ['0.0.0.0/0'] } }), /not supported/)
+  const sbx = await create()
+  await assert.rejects(sbx.pause(), /not supported/)
+  assert.equal(await sbx.isRunning(), true)
+})
+
+test('another sandbox\'s token opens nothing', async () => {
+  const [a, b] = [await create(), await create()]
+  const url = process.env.E2B_SANDBOX_URL + '/filesystem.Filesystem/Stat'
+  const ask = (token) => fetch(url, { method: 'POST', body: '{"path":"/"}', headers: {
+    'content-type': 'application/json', 'connect-protocol-version': '1',
+    'e2b-sandbox-id': a.sandboxId, 'e2b-sandbox-port': '49983', ...(token && { 'x-access-token': token }) } })
+  assert.equal((await ask(a.envdAccessToken)).status, 200)
+  assert.equal((await ask(b.envdAccessToken)).status, 401)
+  assert.equal((await ask()).status, 401)
+})
