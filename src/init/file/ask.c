@@ -78,7 +78,7 @@ static const struct shape {
     [WIRE_FILE_SEARCH] = { F(REGEX) | F(ICASE), true, { WIRE_T_TEXT } },
     [WIRE_FILE_REPLACE] = { F(REGEX) | F(ICASE) | F(DRY_RUN), true, { WIRE_T_TEXT, WIRE_T_TO } },
     [WIRE_FILE_WATCH] = { F(RECURSIVE), false, { 0 } },
-    [WIRE_FILE_TREE_OUT] = { F(CONTENTS), true, { 0 } },
+    [WIRE_FILE_TREE_OUT] = { F(CONTENTS) | F(WHOLE), true, { 0 } },
     [WIRE_FILE_TREE_IN] = { F(NUMERIC), false, { 0 } },
 };
 

@@ -67,7 +67,7 @@ static int send_bytes(struct tree *t, int fd, uint64_t size, const char *path)
 static int send_regular(struct tree *t, struct leaf *f)
 {
     struct entry_more more = { .plain = true };
-    if (f->st.st_nlink > 1) {
+    if (f->st.st_nlink > 1 && !ask_is(t->j->ask, WIRE_F_WHOLE)) {
         more.link = links_seen(&t->links, &f->st, f->rel);
         if (more.link) {
             more.type = WIRE_HARDLINK;

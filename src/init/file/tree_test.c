@@ -62,6 +62,12 @@ TEST(a_tree_that_came_in_goes_out_the_same)
     CHECK_EQ(r.bytes, 6);
     CHECK_MEM(r.data.data, "hellox", 6);
     rig_done(&r);
+    rig_ask(&r, WIRE_FILE_TREE_OUT, "root", rig_path("top"));
+    rig_put(&r, WIRE_T_FLAGS, WIRE_F_CONTENTS | WIRE_F_WHOLE);
+    rig_go(&r);
+    CHECK_OK(rig_finish(&r));
+    CHECK_MEM(r.data.data, "hellohellox", 11); /* the other name of it, too */
+    rig_done(&r);
     rig_ask(&r, WIRE_FILE_TREE_OUT, "root", rig_path("top/d"));
     CHECK_STR(rig_run(&r), "");
     CHECK_STR(r.seen, "d d/f d/h d/p d/s ");
