@@ -92,6 +92,10 @@ int file_encode_entry(struct buf *b, const struct file_entry *e)
         r = wire_put_u64(b, WIRE_T_TYPE, e->type);
     if (r >= 0 && e->mode)
         r = wire_put_u64(b, WIRE_T_MODE, e->mode & MODE_MASK);
+    if (r >= 0 && e->uid)
+        r = wire_put_u64(b, WIRE_T_UID, e->uid);
+    if (r >= 0 && e->gid)
+        r = wire_put_u64(b, WIRE_T_GID, e->gid);
     if (r >= 0 && e->size)
         r = wire_put_u64(b, WIRE_T_SIZE, e->size);
     if (r >= 0 && e->mtime_ns)
