@@ -30,7 +30,7 @@ void path_clean(char *path)
         memcpy(path, ".", 2);
 }
 
-int path_join(const char *dir, const char *path, struct buf *out)
+int path_resolve(const char *dir, const char *path, struct buf *out)
 {
     buf_clear(out);
     int r = path[0] == '/' ? buf_puts(out, path) : buf_printf(out, "%s/%s", dir, path);

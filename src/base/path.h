@@ -9,5 +9,5 @@
  * slash at the end. What is empty then is ".". `path` needs room for two bytes. */
 void path_clean(char *path);
 /* `path` if it is absolute, else below `dir`; cleaned. -EMSGSIZE when out's limit is too small. */
-int path_join(const char *dir, const char *path, struct buf *out);
+int path_resolve(const char *dir, const char *path, struct buf *out);
 const char *path_base(const char *path); /* behind the last slash */

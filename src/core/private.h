@@ -181,6 +181,8 @@ struct registries {
     _Atomic unsigned transfers;
 };
 
+struct build; /* build.h */
+
 struct core {
     char *run_dir;
     int archive_fd; /* the program warren-archive, held open; 0 or below: it is not there */
@@ -201,6 +203,8 @@ struct core {
     struct usage usage;
     struct watch watch;
     struct registries registries;
+    struct build *builds; /* that run; guarded by the table's lock, for the quota */
+    _Atomic uint64_t builds_done, build_failures;
     _Atomic uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
     _Atomic uint64_t warm_creates;
 };

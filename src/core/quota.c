@@ -48,6 +48,7 @@ void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA
         for (int q = 0; q < QUOTA_COUNT; q++)
             ret_in_use[q] += share[q];
     }
+    build_in_use(core, owner, ret_in_use);
 }
 
 static int exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,

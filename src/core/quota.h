@@ -17,3 +17,5 @@ bool quota_runs(const struct box *b); /* it counts as running now */
  * not grow is always fine. -EDQUOT, quota_exceeded; -ENOENT, team_not_found. */
 int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
                 const int64_t after[QUOTA_COUNT], struct err *err);
+/* Adds what the owner's builds count for (build.c). */
+void build_in_use(struct core *core, const char *owner, int64_t in_use[QUOTA_COUNT]);

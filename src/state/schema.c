@@ -125,5 +125,11 @@ static const char templates[] = "CREATE TABLE templates ("
                                 " spec TEXT NOT NULL,"
                                 " PRIMARY KEY (owner, name));";
 
-const char *const schema_sqlite[] = { first, teams, usage, replays, layers, templates };
+/* What a build need not do again: a step's key, and the chain of the layer that it made. */
+static const char builds[] = "CREATE TABLE build_steps ("
+                             " key TEXT PRIMARY KEY,"
+                             " chain TEXT NOT NULL,"
+                             " used_ms BIGINT NOT NULL);";
+
+const char *const schema_sqlite[] = { first, teams, usage, replays, layers, templates, builds };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -139,6 +139,11 @@ static const char *const texts[STMT_COUNT] = {
     [STMT_REPLAY_PRUNE] = "DELETE FROM replays WHERE created_ms < ?",
     [STMT_REPLAY_TRIM] = "DELETE FROM replays WHERE owner = ? AND key IN (SELECT key FROM replays"
                          " WHERE owner = ? ORDER BY created_ms DESC LIMIT -1 OFFSET ?)",
+    [STMT_BUILD_GET] = "SELECT chain FROM build_steps WHERE key = ?",
+    [STMT_BUILD_USED] = "UPDATE build_steps SET used_ms = ? WHERE key = ?",
+    [STMT_BUILD_PUT] = "INSERT OR REPLACE INTO build_steps (key, chain, used_ms) VALUES (?, ?, ?)",
+    [STMT_BUILD_PRUNE] = "DELETE FROM build_steps WHERE key IN (SELECT key FROM build_steps"
+                         " ORDER BY used_ms DESC LIMIT -1 OFFSET ?)",
     [STMT_META_GET] = "SELECT value FROM meta WHERE key = ?",
     [STMT_META_SET] = "INSERT INTO meta (key, value) VALUES (?, ?)"
                       " ON CONFLICT (key) DO UPDATE SET value = excluded.value",

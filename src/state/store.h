@@ -228,6 +228,14 @@ int store_replay_remove(struct store *store, const char *owner, const char *key,
 int store_replay_prune(struct store *store, int64_t before_ms, const char *owner, unsigned keep,
                        struct err *err);
 
+/* ---- build steps: a cache ---- */
+
+/* 1 and the chain (malloc'd), which is then used at that moment; 0 when there is none. */
+int store_build_get(struct store *store, const char *key, int64_t now_ms, char **ret_chain,
+                    struct err *err);
+int store_build_put(struct store *store, const char *key, const char *chain, int64_t now_ms,
+                    struct err *err);
+
 /* ---- meta: a few facts about the store itself ---- */
 
 /* 1 and a value (malloc'd), 0 when there is none. */

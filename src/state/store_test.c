@@ -162,3 +162,15 @@ TEST(a_file_that_is_no_database_is_refused)
     (void)fclose(f);
     CHECK_EQ(store_open(p.dir, &store, &err), -EIO);
 }
+
+TEST(a_build_step_is_found_until_it_is_replaced)
+{
+    _cleanup_(place_done) struct place p = place_new();
+    _cleanup_(store_closep) struct store *store = opened(&p);
+    _cleanup_free_ char *chain = NULL, *none = NULL;
+    CHECK_EQ(store_build_get(store, "k", 1, &none, NULL), 0);
+    CHECK_OK(store_build_put(store, "k", "a", 1, NULL));
+    CHECK_OK(store_build_put(store, "k", "b", 2, NULL));
+    CHECK_EQ(store_build_get(store, "k", 3, &chain, NULL), 1);
+    CHECK_STR(chain, "b");
+}

@@ -74,6 +74,9 @@ int native_file_read_many(struct request *req, struct err *err);
 int native_file_write_many(struct request *req, struct err *err);
 extern const struct route_sink native_file_sink, native_file_archive_sink, native_file_write_sink;
 
+int native_image_build(struct request *req, struct err *err);
+extern const struct route_sink native_build_sink;
+
 int native_event_list(struct request *req, struct err *err);
 int native_key_create(struct request *req, struct err *err);
 int native_key_list(struct request *req, struct err *err);

@@ -57,6 +57,7 @@ const struct route native_routes[] = {
     { "POST",   "/v1/images/prune",          AUTH_KEY, BODY_JSON, native_image_prune,   NULL },
     { "POST",   "/v1/images/pull",        AUTH_KEY, BODY_JSON, native_image_pull, NULL },
     { "POST",   "/v1/images/{name}/push", AUTH_KEY, BODY_JSON, native_image_push, NULL },
+    { "POST",   "/v1/images/build",  AUTH_KEY, BODY_STREAM, native_image_build,  &native_build_sink },
 
     { "GET",    "/v1/events",    AUTH_KEY,  BODY_NONE, native_event_list, NULL },
     { "POST",   "/v1/keys",      AUTH_KEY,  BODY_JSON, native_key_create, NULL },
