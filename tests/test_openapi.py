@@ -208,6 +208,17 @@ def registry(api, tiny_tar, **_):
 
 
 @scenario
+def builds(api, **_):
+    body = make_tar({"Dockerfile": b"FROM tiny\nARG v\nRUN echo $v >/v\n"})
+    headers = {"Content-Type": "application/x-tar"}
+    api.lines("POST", "/v1/images/build?name=oa-built&arg.v=1&no_cache=true", body, headers)
+    api.refused(400, "invalid_query", "POST", "/v1/images/build", body, headers=headers)
+    bad = make_tar({"Dockerfile": b"FROM tiny\nNOPE\n"})
+    api.refused(400, "invalid_dockerfile", "POST", "/v1/images/build?name=oa-built", bad, headers=headers)
+    api.ok("DELETE", "/v1/images/oa-built")
+
+
+@scenario
 def teams(api, **_):
     name = "oa-" + uuid.uuid4().hex[:8]
     assert api.call("POST", "/v1/teams", {"name": name, "quotas": {"sandboxes": 3, "cpus": 1.5}},
