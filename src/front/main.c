@@ -13,6 +13,7 @@
 #include "core/core.h"
 #include "core/key.h"
 #include "core/process.h"
+#include "core/watches.h"
 #include "front/child.h"
 #include "front/e2b/e2b.h"
 #include "front/http/server.h"
@@ -48,6 +49,7 @@ static void world_done(struct world *w)
     if (w->server)
         server_stop(w->server, DRAIN_MS);
     process_watch_stop();
+    watches_stop(w->core);
     server_free(w->server);
     core_free(w->core);
     child_stop(&w->keeper, KEEPER_STOP_MS);

@@ -72,6 +72,12 @@ int native_file_archive(struct request *req, struct err *err);
 int native_file_unpack(struct request *req, struct err *err);
 int native_file_read_many(struct request *req, struct err *err);
 int native_file_write_many(struct request *req, struct err *err);
+int native_file_search(struct request *req, struct err *err);
+int native_file_replace(struct request *req, struct err *err);
+int native_file_watch(struct request *req, struct err *err);
+int native_file_watch_add(struct request *req, struct err *err);
+int native_file_watch_poll(struct request *req, struct err *err);
+int native_file_watch_remove(struct request *req, struct err *err);
 extern const struct route_sink native_file_sink, native_file_archive_sink, native_file_write_sink;
 
 int native_image_build(struct request *req, struct err *err);

@@ -46,6 +46,12 @@ const struct route native_routes[] = {
     { "PUT",    "/v1/sandboxes/{id}/files/archive",  AUTH_KEY, BODY_STREAM, native_file_unpack,        &native_file_archive_sink },
     { "POST",   "/v1/sandboxes/{id}/files/read",     AUTH_KEY, BODY_JSON,   native_file_read_many,     NULL },
     { "POST",   "/v1/sandboxes/{id}/files/write",    AUTH_KEY, BODY_STREAM, native_file_write_many,    &native_file_write_sink },
+    { "POST",   "/v1/sandboxes/{id}/files/search",   AUTH_KEY, BODY_JSON,   native_file_search,        NULL },
+    { "POST",   "/v1/sandboxes/{id}/files/replace",  AUTH_KEY, BODY_JSON,   native_file_replace,       NULL },
+    { "GET",    "/v1/sandboxes/{id}/files/watch",    AUTH_KEY, BODY_NONE,   native_file_watch,         NULL },
+    { "POST",   "/v1/sandboxes/{id}/files/watches",  AUTH_KEY, BODY_JSON,   native_file_watch_add,     NULL },
+    { "GET",    "/v1/sandboxes/{id}/files/watches/{n}", AUTH_KEY, BODY_NONE,   native_file_watch_poll,    NULL },
+    { "DELETE", "/v1/sandboxes/{id}/files/watches/{n}", AUTH_KEY, BODY_NONE,   native_file_watch_remove,  NULL },
 
     { "GET",    "/v1/images",        AUTH_KEY, BODY_NONE,   native_image_list,   NULL },
     { "GET",    "/v1/images/{name}", AUTH_KEY, BODY_NONE,   native_image_get,    NULL },
