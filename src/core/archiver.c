@@ -48,15 +48,18 @@ static int raise_fds(const int *fds, int *ret_high, size_t n)
     return 0;
 }
 
-static int spawn_with(const char *program, const char *job, const char *format, const int high[3],
-                      bool packs, pid_t *ret_pid)
+/* high: the archive's bytes, init's connection, the report; the program itself. */
+static int spawn_with(const int high[4], const char *job, const char *format, bool packs,
+                      pid_t *ret_pid)
 {
+    char program[PROGRAM_MAX];
     const char *argv[] = { "warren-archive", job, format, NULL };
     char *envp[] = { NULL };
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;
     sigset_t none, all;
 
+    (void)snprintf(program, sizeof(program), "/proc/self/fd/%d", high[3]);
     if (posix_spawn_file_actions_init(&fa) != 0)
         return -ENOMEM;
     if (posix_spawnattr_init(&at) != 0) {
@@ -85,7 +88,6 @@ static int spawn_with(const char *program, const char *job, const char *format, 
 static int start(struct core *core, struct archiver *a, const char *format, bool packs,
                  struct err *err)
 {
-    char program[PROGRAM_MAX];
     int data[2], report[2], high[4];
 
     if (core->archive_fd <= 0)
@@ -101,13 +103,11 @@ static int start(struct core *core, struct archiver *a, const char *format, bool
         return err_set(err, errno, "cannot make a socket pair");
     _cleanup_fd_ int told = report[0];
     _cleanup_fd_ int tells = report[1];
-    /* The program too: it may be held at a number that the child's own descriptors take. */
     const int fds[] = { theirs, file_call_fd(a->call), tells, core->archive_fd };
     int r = raise_fds(fds, high, ARRAY_LEN(fds));
     if (r < 0)
         return err_set(err, -r, "cannot hand descriptors over");
-    (void)snprintf(program, sizeof(program), "/proc/self/fd/%d", high[3]);
-    r = spawn_with(program, packs ? "pack" : "unpack", format, high, packs, &a->pid);
+    r = spawn_with(high, packs ? "pack" : "unpack", format, packs, &a->pid);
     fd_close_all(high, ARRAY_LEN(high));
     if (r < 0) {
         a->pid = 0;

@@ -53,6 +53,7 @@ static const struct {
     { "precondition_failed", ESTALE },
     { "range_not_satisfiable", ERANGE },
     { "too_many_entries", E2BIG },
+    { "file_changed", ESTALE },
     { "no_space", ENOSPC },
 };
 

@@ -89,6 +89,13 @@ int files_reply_archive(struct request *req, const struct file_ask *ask, const c
         r = file_begin(req->core, &k->visit.s, ask, &call, err);
     if (r >= 0)
         r = archiver_pack(req->core, call, format, req->fd, &k->archiver, err);
+    if (r == -ENOTDIR && (ask->flags & WIRE_F_CONTENTS)) { /* a file by itself */
+        struct file_ask file = *ask;
+        file.flags &= ~(uint64_t)WIRE_F_CONTENTS;
+        r = file_begin(req->core, &k->visit.s, &file, &call, err);
+        if (r >= 0)
+            r = archiver_pack(req->core, call, format, req->fd, &k->archiver, err);
+    }
     if (r < 0) {
         packing_free(k);
         return files_error(req, r, err);

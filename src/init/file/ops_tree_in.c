@@ -301,6 +301,23 @@ static int take_bytes(struct grow *g)
     return (int)n;
 }
 
+/* Zero bytes that need not come through the socket: the file is only made longer at its end. */
+static int take_hole(struct grow *g, const char *payload, size_t n)
+{
+    struct wire_reader reader = { payload, n };
+    struct wire_field f;
+    uint64_t length = 0;
+    if (wire_next(&reader, &f) != 1 || f.tag != WIRE_T_LENGTH || wire_field_u64(&f, &length) < 0)
+        return -EPROTO;
+    if (!g->open)
+        return bad(g, "has bytes but is not a file");
+    if (length > INT64_MAX - g->pos || (g->e.has_size && length > g->e.size - g->pos))
+        return bad(g, "has more bytes than it says");
+    g->pos += length;
+    g->bytes += length;
+    return 0;
+}
+
 /* ---- what is neither ---- */
 
 static int try_special(struct grow *g, int dir, const char *name)
@@ -427,6 +444,8 @@ static int take_tree(struct grow *g)
             r = take_entry(g, payload, h.len);
         else if (r == 0 && h.type == WIRE_DATA)
             r = take_bytes(g);
+        else if (r == 0 && h.type == WIRE_HOLE)
+            r = take_hole(g, payload, h.len);
         else if (r == 0)
             r = -EPROTO;
         if (r < 0 || h.type == WIRE_END)
