@@ -81,8 +81,8 @@ fi
 
 recipe=$(basename "$image")
 if [ "$recipe" != "$(cat "$data/base-image" 2>/dev/null)" ] || ! api /v1/images | grep -q '"base"'; then
-    step "Handing the image to the daemon" curl --fail-with-body --progress-bar \
-        --unix-socket "$run/warren.sock" --upload-file "$image" 'http://warren/v1/images/base?public=true'
+    step "Handing the image to the daemon" env WARREN_SOCKET="$run/warren.sock" \
+        images/warren-image base
     echo "$recipe" >"$data/base-image"
 fi
 
