@@ -532,3 +532,40 @@ def test_a_keeper_killed_during_a_commit_leaves_a_living_sandbox(fresh):
         assert fresh.api.call("GET", "/v1/images/cut").status == 404
         assert blobs(fresh)["partial"] == []
     fresh.api.ok("POST", f"/v1/sandboxes/{who}/commit", {"name": "cut"})
+
+
+# -- the command line
+
+def test_the_command_line_has_all_of_it(daemon, first, tmp_path):
+    image = Image(first, tar(entry("etc/two", "2")), config={"Env": ["A=1"], "Cmd": ["run", "it"]})
+    source, out = tmp_path / "cli-made.tar", tmp_path / "out.tar"
+    source.write_bytes(image.docker())
+
+    def warren(*args, **more):
+        done = daemon.cli(*args, **more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    assert warren("image", "import", source).startswith("cli-made  ")
+    assert warren("image", "tag", "cli-made", "cli-made:two") == "cli-made:two\n"
+    assert "cli-made:two" in warren("image", "ls")
+    shown = warren("image", "inspect", "cli-made")
+    assert f"id            {sha(image.config)}" in shown and "A=1" in shown and "run it" in shown
+    assert "step 1" in warren("image", "history", "cli-made").splitlines()[1]
+    warren("image", "export", "-o", out, "cli-made")
+    with tarfile.open(out) as t:
+        assert "oci-layout" in t.getnames()
+    data = warren("image", "export", "--format", "docker", "cli-made", text=False)
+    assert b"layer.tar" in data
+    assert "layers removed" in warren("image", "prune")
+    who = warren("create", "--image", "cli-made").strip()
+    warren("exec", who, "--", "sh", "-c", "echo x > /etc/x")
+    assert warren("commit", "-e", "B=2", "--cmd", "sh", "--cmd", "-l", who, "cli-commit").startswith("cli-commit ")
+    got = daemon.api.ok("GET", "/v1/images/cli-commit")
+    assert got["config"]["env"] == {"A": "1", "B": "2"} and got["config"]["cmd"] == ["sh", "-l"]
+    warren("rm", "-f", who)
+    warren("image", "rm", "cli-made", "cli-made:two", "cli-commit")
+    gone = daemon.cli("image", "inspect", "cli-made")
+    assert gone.returncode == 1 and "no image" in gone.stderr
+    assert not out.with_suffix(".tar.part").exists()
+    missing = daemon.cli("image", "export", "-o", tmp_path / "none.tar", "none")
+    assert missing.returncode == 1 and not list(tmp_path.glob("none*"))

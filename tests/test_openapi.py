@@ -186,7 +186,18 @@ def images(api, tiny_tar, **_):
     with open(tiny_tar, "rb") as f:
         api.ok("PUT", "/v1/images/oa-image", f, headers={
             "Content-Length": str(os.path.getsize(tiny_tar)), "Content-Type": "application/octet-stream"})
-    api.ok("GET", "/v1/images?limit=2")
+    api.ok("GET", "/v1/images?limit=2&name=oa")
+    api.ok("GET", "/v1/images/oa-image")
+    api.ok("GET", "/v1/images/oa-image/history")
+    assert api.call("GET", "/v1/images/oa-image/export?format=docker").status == 200
+    api.ok("POST", "/v1/images/oa-image/tag", {"name": "oa-image:two"})
+    api.ok("POST", "/v1/images/prune", {})
+    with sandbox(api) as who:
+        api.ok("POST", f"/v1/sandboxes/{who}/commit", {
+            "name": "oa-commit", "cmd": ["a"], "entrypoint": ["b"], "env": {"A": "b"}, "labels": {"c": "d"},
+            "workdir": "/", "user": "root"})
+    api.ok("DELETE", "/v1/images/oa-commit")
+    api.ok("DELETE", "/v1/images/oa-image%3Atwo")
     api.ok("DELETE", "/v1/images/oa-image")
     api.refused(404, "image_not_found", "DELETE", "/v1/images/oa-image")
 

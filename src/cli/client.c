@@ -125,6 +125,8 @@ static size_t on_data(char *p, size_t size, size_t n, void *arg)
         (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->status);
     if (call->on_line && call->status < 300)
         r = ndjson_feed(&call->lines, p, len);
+    else if (call->sink && call->status < 300)
+        r = call->sink(call->arg, p, len);
     else
         r = buf_append(&call->text, p, len);
     if (r < 0) {
@@ -158,8 +160,9 @@ static int set_headers(struct request *call)
 {
     const char *auth = call->client->auth;
     char type[128];
-    int r = add_header(call,
-                       call->on_line ? "Accept: application/x-ndjson" : "Accept: application/json");
+    int r = add_header(call, call->on_line ? "Accept: application/x-ndjson"
+                             : call->sink  ? "Accept: */*"
+                                           : "Accept: application/json");
     if (r == 0 && auth)
         r = add_header(call, auth);
     if (r == 0 && call->body_type) {
@@ -194,7 +197,7 @@ static void set_limits(struct request *call)
 {
     CURL *e = call->easy;
     (void)curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-    if (call->on_line) {
+    if (call->on_line || call->sink) {
         (void)curl_easy_setopt(e, CURLOPT_BUFFERSIZE, STREAM_BUFFER);
         (void)curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
         (void)curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, STREAM_SILENCE_S);

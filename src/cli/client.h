@@ -33,6 +33,9 @@ const char *client_where(const struct client *client); /* the socket or address,
 /* The next bytes of an upload: how many, 0 at the end, or -errno. Blocks as the source does. */
 typedef ssize_t (*request_source_fn)(void *arg, void *p, size_t n);
 
+/* The next bytes of a download; 0 or -errno. */
+typedef int (*request_sink_fn)(void *arg, const void *p, size_t n);
+
 struct request {
     /* asked; zero what is not used. Borrowed until the call is done. */
     const char *method, *path;
@@ -42,7 +45,8 @@ struct request {
     request_source_fn source; /* instead of body: read as it is sent */
     int64_t source_len;       /* -1: unknown */
     ndjson_fn on_line;        /* asks for a stream of lines; each goes here as it comes */
-    void *arg;                /* for source and on_line */
+    request_sink_fn sink;     /* the answer's bytes go here, unless it is a failure */
+    void *arg;                /* for source, on_line and sink */
     long timeout_s;           /* 0: the usual; -1: none */
 
     /* answered */

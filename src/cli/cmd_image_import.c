@@ -17,11 +17,14 @@
 
 struct import_opts {
     const char *name;
+    bool public;
 };
 
 static const struct opt import_table[] = {
     { 'n', "name", OPT_TEXT, offsetof(struct import_opts, name), "NAME",
       "What to call it. Default: the file's name without .tar and what follows.", NULL },
+    { 0, "public", OPT_FLAG, offsetof(struct import_opts, public), NULL,
+      "Let every team start sandboxes from it.", NULL },
 };
 
 struct upload {
@@ -96,10 +99,12 @@ static int open_source(const char *file, struct upload *u, struct err *err)
     return 0;
 }
 
-static int import(struct cli *cli, const char *name, const char *file, json_t **ret_image,
-                  struct err *err)
+static int import(struct cli *cli, const char *name, bool public, const char *file,
+                  json_t **ret_image, struct err *err)
 {
     _cleanup_free_ char *path = api_path("images", name, NULL);
+    if (public)
+        path = api_query(path, "public", "true");
     struct upload u = { .fd = -1,
                         .progress = isatty(STDERR_FILENO) && !cli->json,
                         .started_ms = clock_mono_ms() };
@@ -139,7 +144,7 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
     own = o->name ? xstrdup(o->name) : name_of(argv[0]);
     if (!*own)
         return cli_usage(cli, "--name says what to call it");
-    if (import(cli, own, argv[0], &image, &err) < 0)
+    if (import(cli, own, o->public, argv[0], &image, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json) {
         cli_print_json(image);
@@ -152,18 +157,20 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
 
 const struct command cmd_image_import = {
     .name = "image import",
-    .summary = "Make an image from a root filesystem archive",
-    .synopsis = "[--name NAME] FILE|-",
+    .summary = "Make an image from an archive",
+    .synopsis = "[--name NAME] [--public] FILE|-",
     .description =
-        "Sends a root filesystem as a tar archive (plain, or packed with gzip, zstd or xz) to the "
-        "daemon, which unpacks it while it arrives. `-` reads standard input. An image of the "
-        "same name is replaced; sandboxes made from the old one keep it.",
+        "Sends a root filesystem, a docker save archive or an OCI layout as a tar (plain, or "
+        "packed with gzip, zstd, xz or bzip2); the daemon finds out which it is. `-` reads "
+        "standard input. An image of the same name is replaced; sandboxes made from the old one "
+        "keep it.",
     .examples =
         (const struct example[]){
             { "From a file; it will be called alpine", "warren image import alpine.tar.gz" },
             { "From a directory", "tar -C rootfs -c . | warren image import --name mine -" },
-            { "From Docker",
-              "docker export $(docker create debian:12) | warren image import --name debian -" },
+            { "From Docker, with its layers and settings",
+              "docker save debian:12 | warren image import --name debian:12 -" },
+            { "For every team", "warren image import --public --name tools tools.tar" },
             { "From Debian's packages",
               "mmdebstrap --variant=minbase bookworm - | warren image import --name bookworm -" },
             { NULL, NULL } },

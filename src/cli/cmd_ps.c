@@ -20,8 +20,7 @@ static const struct opt ps_table[] = {
       "Also those that have ended, and those that programs started themselves.", NULL },
 };
 
-static int fetch(struct cli *cli, const char *sandbox, bool all, json_t **ret_list,
-                 struct err *err)
+static int fetch(struct cli *cli, const char *sandbox, bool all, json_t **ret_list, struct err *err)
 {
     _cleanup_free_ char *path = api_path("sandboxes", sandbox, "processes", NULL);
     if (all)

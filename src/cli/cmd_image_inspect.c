@@ -1,0 +1,169 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/listing.h"
+#include "cli/object.h"
+#include "cli/sanitise.h"
+#include "cli/term.h"
+#include "cli/units.h"
+
+static void line(const char *what, const char *value)
+{
+    _cleanup_free_ char *safe = text_line(value);
+    if (*safe)
+        (void)printf("%-13s %s\n", what, safe);
+}
+
+static void words(const char *what, const json_t *list)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(1u << 20);
+    const json_t *v;
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)list, i, v)(void)
+        buf_printf(&b, "%s%s", i ? " " : "", json_string_value(v) ? json_string_value(v) : "");
+    line(what, b.data ? b.data : "");
+}
+
+static void pairs(const char *what, const json_t *map)
+{
+    const char *name;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)map, name, v)
+    {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1u << 20);
+        (void)buf_printf(&b, "%s=%s", name, json_string_value(v) ? json_string_value(v) : "");
+        line(what, b.data ? b.data : "");
+    }
+}
+
+static void layers(const json_t *list)
+{
+    static const struct column columns[] = {
+        { "LAYER", false },
+        { "SIZE", true },
+        { "PACKED", true },
+        { "MADE BY", false },
+    };
+    struct listing t;
+    const json_t *l;
+    size_t i;
+    listing_init(&t, columns, ARRAY_LEN(columns));
+    json_array_foreach((json_t *)(uintptr_t)list, i, l)
+    {
+        char text[UNIT_TEXT_MAX];
+        listing_text(&t, member_text(l, "digest"));
+        listing_text(&t, size_text(member_int(l, "size_bytes"), text));
+        listing_text(&t, size_text(member_int(l, "compressed_bytes"), text));
+        listing_text(&t, member_text(l, "created_by"));
+    }
+    (void)putchar('\n');
+    listing_print(&t, stdout, term_width(STDOUT_FILENO));
+    listing_done(&t);
+}
+
+static void print_image(const json_t *image)
+{
+    const json_t *config = json_object_get(image, "config");
+    char text[UNIT_TEXT_MAX];
+    line("name", member_text(image, "name"));
+    line("id", member_text(image, "id"));
+    line("digest", member_text(image, "digest"));
+    line("size", size_text(member_int(image, "size_bytes"), text));
+    line("shared", size_text(member_int(image, "shared_bytes"), text));
+    line("os", member_text(image, "os"));
+    line("architecture", member_text(image, "architecture"));
+    line("created", member_text(image, "created_at"));
+    line("public", member_true(image, "public") ? "yes" : "no");
+    line("user", member_text(config, "user"));
+    line("workdir", member_text(config, "workdir"));
+    words("entrypoint", json_object_get(config, "entrypoint"));
+    words("cmd", json_object_get(config, "cmd"));
+    words("ports", json_object_get(config, "ports"));
+    pairs("env", json_object_get(config, "env"));
+    pairs("label", json_object_get(config, "labels"));
+    layers(json_object_get(image, "layer_list"));
+}
+
+static int run_inspect(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    _cleanup_free_ char *path = api_path("images", argv[0], NULL);
+    _cleanup_json_ json_t *image = NULL;
+    struct err err = ERR_INIT;
+    if (cli_call(cli, "GET", path, NULL, &image, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json)
+        cli_print_json(image);
+    else
+        print_image(image);
+    return 0;
+}
+
+static int run_history(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    static const struct column columns[] = {
+        { "AGE", true },
+        { "SIZE", true },
+        { "MADE BY", false },
+    };
+    _cleanup_free_ char *path = api_path("images", argv[0], "history", NULL);
+    _cleanup_json_ json_t *answer = NULL;
+    struct err err = ERR_INIT;
+    struct listing t;
+    const json_t *step;
+    size_t i;
+    if (cli_call(cli, "GET", path, NULL, &answer, &err) < 0)
+        return cli_fail(cli, &err);
+    const json_t *list = json_object_get(answer, "history");
+    if (cli->json) {
+        cli_print_json(list);
+        return 0;
+    }
+    listing_init(&t, columns, ARRAY_LEN(columns));
+    json_array_foreach(list, i, step)
+    {
+        char text[UNIT_TEXT_MAX];
+        int64_t at = member_moment(step, "created_at");
+        listing_text(&t, at ? duration_text(clock_now_ms() - at, text) : NULL);
+        listing_text(&t, member_true(step, "empty")
+                             ? NULL
+                             : size_text(member_int(step, "size_bytes"), text));
+        listing_text(&t, member_text(step, "created_by"));
+    }
+    listing_print(&t, stdout, term_width(STDOUT_FILENO));
+    listing_done(&t);
+    return 0;
+}
+
+const struct command cmd_image_inspect = {
+    .name = "image inspect",
+    .summary = "Show all there is to know about an image",
+    .synopsis = "IMAGE",
+    .description = "Shows an image: its digests, what it takes and shares, what sandboxes take "
+                   "from it (environment, user, directory), and its layers, lowest first.",
+    .examples = (const struct example[]){ { "For reading", "warren image inspect base" },
+                                          { "One member, for a script",
+                                            "warren image inspect --json base | jq -r .digest" },
+                                          { NULL, NULL } },
+    .stop_after = OPTS_ALL,
+    .min_args = 1,
+    .max_args = 1,
+    .operands = "@image",
+    .run = run_inspect,
+};
+
+const struct command cmd_image_history = {
+    .name = "image history",
+    .summary = "Show the steps that made an image",
+    .synopsis = "IMAGE",
+    .description = "Shows what made an image, newest first, and what each step added; a step "
+                   "without a size changed only settings.",
+    .examples =
+        (const struct example[]){ { "All steps", "warren image history app:v2" }, { NULL, NULL } },
+    .stop_after = OPTS_ALL,
+    .min_args = 1,
+    .max_args = 1,
+    .operands = "@image",
+    .run = run_history,
+};
