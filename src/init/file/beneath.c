@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -33,12 +34,10 @@ int beneath_open(const struct beneath *b, const char *path, int flags)
  * dot behind it does not, and stays below all the same. */
 static int open_dir(const struct beneath *b, const char *path)
 {
-    char dotted[PATH_MAX + 2];
-    size_t n = strlen(path);
-    if (n == 0)
+    char dotted[PATH_MAX + 3];
+    if (*path == '\0')
         return beneath_open(b, ".", O_PATH | O_DIRECTORY);
-    memcpy(dotted, path, n);
-    memcpy(dotted + n, "/.", 3);
+    (void)snprintf(dotted, sizeof(dotted), "%s/.", path);
     return beneath_open(b, dotted, O_PATH | O_DIRECTORY);
 }
 

@@ -49,33 +49,30 @@ void needle_done(struct needle *d)
 static bool equal_folded(const char *a, const char *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (tolower((unsigned char)a[i]) != b[i])
+        if (tolower((unsigned char)a[i]) != (unsigned char)b[i])
             return false;
     return true;
 }
 
-/* By its first character in either case: memchr is quick, and text is mostly not a near miss. */
+/* By its first character in either case: memchr is quick, and text is mostly not a near miss. Each
+ * case is looked for again only when the last place it was found at is passed. */
 static const char *find_folded(const struct needle *d, const char *p, size_t n)
 {
-    int low = d->text[0], high = toupper((unsigned char)d->text[0]);
-    const char *end = p + n, *a = p, *b = p;
-    bool a_known = false, b_known = low == high;
-    if (b_known)
-        b = NULL;
-    while (n >= d->n) {
-        if (!a_known)
-            a = memchr(p, low, (size_t)(end - p));
-        if (!b_known)
-            b = memchr(p, high, (size_t)(end - p));
-        a_known = b_known = true;
-        const char *at = !a ? b : !b ? a : a < b ? a : b;
+    const char *end = p + n, *next[2] = { p, p };
+    int cases[2] = { (unsigned char)d->text[0], toupper((unsigned char)d->text[0]) };
+    bool stale[2] = { true, true };
+    while ((size_t)(end - p) >= d->n) {
+        for (int i = 0; i < 2; i++)
+            if (stale[i])
+                next[i] = memchr(p, cases[i], (size_t)(end - p));
+        const char *at = !next[0] || (next[1] && next[1] < next[0]) ? next[1] : next[0];
         if (!at || (size_t)(end - at) < d->n)
             return NULL;
         if (equal_folded(at, d->text, d->n))
             return at;
+        stale[0] = next[0] == at;
+        stale[1] = next[1] == at;
         p = at + 1;
-        a_known = a != at;
-        b_known = b != at;
     }
     return NULL;
 }

@@ -119,7 +119,7 @@ int op_remove(struct job *j)
 {
     const struct ask *ask = j->ask;
     _cleanup_(place_done) struct place at = PLACE_INIT;
-    struct stat st;
+    struct stat st = { 0 };
     int r = place_open(j, ask->paths[0], 0, &at);
     if (r == 0) {
         if (*at.name == '\0')

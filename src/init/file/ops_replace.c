@@ -10,8 +10,8 @@
 #include "init/file/seek.h"
 #include "init/file/stage.h"
 
-#define FILE_BYTES_MAX (64u * 1024 * 1024) /* a text file that is larger is none to edit this way */
-#define NEW_BYTES_MAX (128u * 1024 * 1024)
+#define FILE_BYTES_MAX (32u * 1024 * 1024) /* a text file that is larger is none to edit this way */
+#define NEW_BYTES_MAX (64u * 1024 * 1024)
 
 struct replace {
     struct buf old, new;

@@ -50,6 +50,11 @@ TEST(hits_are_told_by_line_and_column)
     CHECK_STR(texts[1], "three two two");
     CHECK_STR(search("two", WIRE_F_ICASE, NULL, 0), "");
     CHECK_EQ(n_hits, 5);
+    rig_file("g", "caf\xc3\xa9 Stra\xc3\x9f"
+                  "e");
+    CHECK_STR(search("\xc3\xa9 STRA\xc3\x9f", WIRE_F_ICASE, NULL, 0), "");
+    CHECK_EQ(n_hits, 1);
+    CHECK_OK(unlink(rig_path("g")));
     CHECK_STR(search("two\nthree", 0, NULL, 0), "");
     CHECK_EQ(n_hits, 1);
     CHECK_STR(search("^(last|t[a-z]+) ", WIRE_F_REGEX, NULL, 0), "");

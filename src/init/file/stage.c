@@ -59,7 +59,7 @@ int stage_open(int dir, bool may_spool, struct stage *ret_stage)
         r = -errno;
         if (r == -EOPNOTSUPP || r == -EISDIR || r == -EINVAL || r == -ENOENT)
             r = open_named(&s);
-        if ((r == -EACCES || r == -EPERM || r == -EROFS) && may_spool)
+        if ((r == -EACCES || r == -EPERM || r == -EROFS || r == -ENOENT) && may_spool)
             r = open_spool(&s);
     }
     if (r < 0)
@@ -113,12 +113,12 @@ static int copy_into(const struct stage *s, const char *name)
 {
     struct stat st;
     _cleanup_fd_ int to =
-        openat(s->dir, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        openat(s->dir, name, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (to < 0)
         return -errno;
     if (fstat(to, &st) < 0 || !S_ISREG(st.st_mode))
         return -ENXIO;
-    if (lseek(s->fd, 0, SEEK_SET) < 0 || ftruncate(to, 0) < 0)
+    if (lseek(s->fd, 0, SEEK_SET) < 0)
         return -errno;
     for (;;) {
         ssize_t n = sendfile(to, s->fd, NULL, 1u << 30);
