@@ -63,10 +63,10 @@ static int list_name(struct list *l, int dir, const char *name, uint64_t depth, 
     return list_dir(l, sub, depth - 1, after);
 }
 
-/* Takes fd. `after` is relative to it: "" begins at the beginning. */
-static int list_dir(struct list *l, int fd, uint64_t depth, const char *after)
+/* Takes the descriptor. `after` is relative to it: "" begins at the beginning. */
+static int list_dir(struct list *l, int taken, uint64_t depth, const char *after)
 {
-    _cleanup_fd_ int own = fd;
+    _cleanup_fd_ int fd = taken;
     _cleanup_(names_done) struct names names = { 0 };
     char from[NAME_MAX + 1];
     const char *behind = first_of(after, from);

@@ -1,38 +1,22 @@
 /* TREE_IN: a stream of entries and bytes becomes files below a directory.
  *
  * The tree is hostile, and so may be whoever else works in that directory: every name is reached
- * through `beneath`, made anew (O_EXCL) and never followed. A file gets its owner, mode, attributes
- * and time when its last byte is there; a directory when the whole tree is. */
+ * through `beneath` and never followed. A file gets its owner, mode, attributes, time and then its
+ * name when its last byte is there; a directory its own when the whole tree is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "init/file/beneath.h"
+#include "init/file/finish.h"
 #include "init/file/path.h"
 #include "init/file/sparse.h"
+#include "init/file/stage.h"
 #include "init/file/tree_entry.h"
-
-#define LATE_MAX (1u << 17)                /* directories; more get their mode at once */
-#define LATE_BYTES_MAX (16u * 1024 * 1024) /* of their paths */
-
-/* What is done to a file or directory once nothing more is written to it. */
-struct finish {
-    bool has_mode, has_mtime, has_owner;
-    mode_t mode;
-    uid_t uid;
-    gid_t gid;
-    int64_t mtime_ns;
-};
-
-struct late {
-    char *path;
-    struct finish finish;
-};
 
 struct grow {
     struct job *j;
@@ -42,12 +26,12 @@ struct grow {
     struct tree_entry e; /* the present one */
     char *fields;        /* its payload, for its extended attributes */
     bool open;           /* a file whose bytes are still to come */
-    int fd, dir;         /* the file and its directory */
+    struct stage stage;  /* it has no name until they have */
+    int dir;             /* of that name */
     char name[NAME_MAX + 1];
     uint64_t pos;
     struct finish finish;
-    struct late *late;
-    size_t n_late, late_bytes;
+    struct finish_later later;
     uint64_t files, bytes, count;
 };
 
@@ -67,201 +51,64 @@ static int fail(struct grow *g, int code)
     return job_fail(g->j, code, path ? path : g->e.path);
 }
 
-/* ---- owner, mode, attributes, time: in the order in which one does not undo the other ---- */
-
-static struct finish finish_of(const struct grow *g)
-{
-    const struct tree_entry *e = &g->e;
-    struct finish f = { .has_mode = e->has_mode, .has_mtime = e->has_mtime };
-    f.has_owner = g->keep_ids;
-    f.uid = (uid_t)e->uid;
-    f.gid = (gid_t)e->gid;
-    /* A program that becomes its owner must not become someone else's than it was. */
-    f.mode = e->mode & (g->keep_ids ? 07777 : 01777);
-    f.mtime_ns = e->mtime_ns;
-    return f;
-}
-
-static void times_of(const struct finish *f, struct timespec out[2])
-{
-    int64_t s = f->mtime_ns / 1000000000, ns = f->mtime_ns % 1000000000;
-    if (ns < 0) {
-        s--;
-        ns += 1000000000;
-    }
-    out[0] = (struct timespec){ .tv_nsec = UTIME_OMIT };
-    out[1] = (struct timespec){ .tv_sec = s, .tv_nsec = ns };
-}
-
-static int set_xattrs(struct grow *g, int fd)
-{
-    for (size_t i = 0; g->fields && i < g->e.n_xattrs; i++) {
-        const char *name = g->fields + g->e.xattrs[i].at;
-        size_t name_n = strlen(name) + 1;
-        bool is_user = strncmp(name, "user.", 5) == 0;
-        bool is_capability = strcmp(name, "security.capability") == 0 && g->keep_ids;
-        if (!is_user && !is_capability)
-            continue;
-        if (fsetxattr(fd, name, name + name_n, g->e.xattrs[i].n - name_n, 0) == 0)
-            continue;
-        if (errno == ENOSPC || errno == EDQUOT)
-            return -errno;
-    }
-    return 0;
-}
-
-static int finish_fd(struct grow *g, int fd, const struct finish *f)
-{
-    struct timespec times[2];
-    if (f->has_owner && fchown(fd, f->uid, f->gid) < 0)
-        return -errno;
-    if (f->has_mode && fchmod(fd, f->mode) < 0)
-        return -errno;
-    int r = g ? set_xattrs(g, fd) : 0;
-    times_of(f, times);
-    if (r == 0 && f->has_mtime && futimens(fd, times) < 0)
-        r = -errno;
-    return r;
-}
-
-/* For what cannot be opened: links, pipes, devices. */
-static int finish_name(const struct finish *f, int dir, const char *name, bool is_link)
-{
-    struct timespec times[2];
-    if (f->has_owner && fchownat(dir, name, f->uid, f->gid, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    if (!is_link && f->has_mode && fchmodat(dir, name, f->mode, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    times_of(f, times);
-    if (f->has_mtime && utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    return 0;
-}
-
 /* ---- directories ---- */
-
-static int finish_dir(struct grow *g, const char *path, const struct finish *f)
-{
-    int fd = beneath_open(&g->below, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-    if (fd < 0)
-        return fd;
-    int r = finish_fd(NULL, fd, f);
-    (void)close(fd);
-    return r;
-}
-
-static int finish_later(struct grow *g, const char *path, const struct finish *f)
-{
-    size_t n = strlen(path) + 1;
-    if (g->n_late == LATE_MAX || g->late_bytes + n > LATE_BYTES_MAX)
-        return finish_dir(g, path, f);
-    if ((g->n_late & (g->n_late - 1)) == 0) { /* full, or nothing yet */
-        size_t cap = g->n_late ? g->n_late * 2 : 1;
-        struct late *late = realloc(g->late, cap * sizeof(*late));
-        if (!late)
-            return -ENOMEM;
-        g->late = late;
-    }
-    char *copy = strdup(path);
-    if (!copy)
-        return -ENOMEM;
-    g->late[g->n_late++] = (struct late){ copy, *f };
-    g->late_bytes += n;
-    return 0;
-}
 
 static int make_dir(struct grow *g)
 {
-    struct finish f = finish_of(g);
+    struct finish f = finish_of(&g->e, g->keep_ids);
     const char *name;
+    struct stat st;
     if (g->e.path[0] == '\0')
-        return g->top_made ? finish_later(g, "", &f) : 0;
+        return g->top_made ? finish_later(&g->later, &g->below, "", &f) : 0;
     int dir = beneath_parent(&g->below, g->e.path, &name);
     if (dir < 0)
         return dir;
     bool made = mkdirat(dir, name, 0777) == 0;
     if (!made && errno != EEXIST)
         return -errno;
-    /* What was there may be a link to a directory: that is how it stays. */
-    int fd = beneath_open(&g->below, g->e.path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-    if (fd == -ELOOP || fd == -ENOTDIR) {
-        struct stat st;
-        fd = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? -ELOOP
-                                                                                      : -ENOTDIR;
-        return fd == -ELOOP ? 0 : -ENOTDIR;
-    }
-    int r = 0;
-    if (fd >= 0)
-        r = set_xattrs(g, fd);
-    if (fd >= 0)
-        (void)close(fd);
+    if (!made && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (!made && S_ISLNK(st.st_mode))
+        return 0; /* to a directory, perhaps: what comes next will tell */
+    if (!made && !S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    _cleanup_fd_ int fd = beneath_open(&g->below, g->e.path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    int r = fd < 0 ? 0 : finish_xattrs(&g->e, g->fields, g->keep_ids, fd);
     if (r < 0 || (!made && g->j->uid != 0))
         return r; /* another's directory may be one to put files in, and no more */
-    return finish_later(g, g->e.path, &f);
-}
-
-static int finish_dirs(struct grow *g)
-{
-    for (size_t i = g->n_late; i > 0; i--) {
-        const struct late *l = &g->late[i - 1];
-        int r = finish_dir(g, l->path, &l->finish);
-        if (r < 0 && r != -ENOENT) {
-            (void)snprintf(g->e.path, sizeof(g->e.path), "%s", l->path);
-            return fail(g, r);
-        }
-    }
-    return 0;
+    return finish_later(&g->later, &g->below, g->e.path, &f);
 }
 
 /* ---- files ---- */
 
-/* Whatever is not a directory makes way for what comes. */
-static int make_way(int dir, const char *name)
+/* Nobody said how it should be: then as it was. */
+static void keep_nature(struct grow *g, const struct stat *old)
 {
-    return unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-static int open_new(struct grow *g, int dir, const char *name)
-{
-    const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
-    int fd = openat(dir, name, flags, 0600 | (g->e.has_mode ? 0 : 0666));
-    if (fd >= 0 || errno != EEXIST)
-        return fd < 0 ? -errno : fd;
-    struct stat old;
-    if (!g->e.has_mode && fstatat(dir, name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(old.st_mode)) { /* nobody said how it should be: as it was */
-        bool mine = g->j->uid == 0 || old.st_uid == g->j->uid;
-        g->finish.has_mode = mine;
-        g->finish.mode = old.st_mode & 07777;
-        if (!g->keep_ids && g->j->uid == 0) {
-            g->finish.has_owner = true;
-            g->finish.uid = old.st_uid;
-            g->finish.gid = old.st_gid;
-        }
+    g->finish.has_mode = g->j->uid == 0 || old->st_uid == g->j->uid;
+    g->finish.mode = old->st_mode & 07777;
+    if (!g->keep_ids && g->j->uid == 0) {
+        g->finish.has_owner = true;
+        g->finish.uid = old->st_uid;
+        g->finish.gid = old->st_gid;
     }
-    int r = make_way(dir, name);
-    if (r == -EBUSY) { /* a mount point: its bytes are replaced, not the file */
-        fd = open_regular(dir, name, O_RDWR | O_NOFOLLOW | O_TRUNC);
-        g->finish = (struct finish){ 0 };
-        return fd;
-    }
-    if (r < 0)
-        return r;
-    fd = openat(dir, name, flags, 0600 | (g->e.has_mode ? 0 : 0666));
-    return fd < 0 ? -errno : fd;
 }
 
 static int make_file(struct grow *g)
 {
     const char *name;
+    struct stat old;
     int dir = beneath_parent(&g->below, g->e.path, &name);
     if (dir < 0)
         return dir;
-    g->finish = finish_of(g);
-    int fd = open_new(g, dir, name);
-    if (fd < 0)
-        return fd;
-    g->fd = fd;
+    bool there = fstatat(dir, name, &old, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && S_ISDIR(old.st_mode))
+        return -EISDIR;
+    g->finish = finish_of(&g->e, g->keep_ids);
+    if (there && S_ISREG(old.st_mode) && !g->e.has_mode)
+        keep_nature(g, &old);
+    int r = stage_open(dir, there && S_ISREG(old.st_mode), &g->stage);
+    if (r < 0)
+        return r;
     g->dir = dir;
     g->pos = 0;
     g->open = true;
@@ -276,10 +123,14 @@ static int close_file(struct grow *g)
         return 0;
     if (g->e.has_size && g->pos != g->e.size)
         return bad(g, "has fewer bytes than it says");
-    int r = ftruncate(g->fd, (off_t)g->pos) < 0 ? -errno : finish_fd(g, g->fd, &g->finish);
+    int r = ftruncate(g->stage.fd, (off_t)g->pos) < 0 ? -errno : 0;
+    if (r == 0 && !g->stage.spooled)
+        r = finish_fd(&g->finish, g->stage.fd, &g->e, g->fields);
+    if (r == 0)
+        r = stage_commit(&g->stage, g->name, false);
     if (r < 0)
         return fail(g, r);
-    (void)close(g->fd);
+    stage_done(&g->stage);
     g->open = false;
     return 0;
 }
@@ -293,7 +144,7 @@ static int take_bytes(struct grow *g)
             return bad(g, "has bytes but is not a file");
         if (g->e.has_size && (uint64_t)n > g->e.size - g->pos)
             return bad(g, "has more bytes than it says");
-        int r = sparse_write(g->fd, &g->pos, p, (size_t)n);
+        int r = sparse_write(g->stage.fd, &g->pos, p, (size_t)n);
         if (r < 0)
             return fail(g, r);
         g->bytes += (uint64_t)n;
@@ -319,6 +170,12 @@ static int take_hole(struct grow *g, const char *payload, size_t n)
 }
 
 /* ---- what is neither ---- */
+
+/* Whatever is not a directory makes way for what comes. */
+static int make_way(int dir, const char *name)
+{
+    return unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
 
 static int try_special(struct grow *g, int dir, const char *name)
 {
@@ -350,7 +207,7 @@ static int make_special(struct grow *g)
                           "is a device, and devices cannot be made here");
     if (r < 0)
         return r;
-    struct finish f = finish_of(g);
+    struct finish f = finish_of(&g->e, g->keep_ids);
     return finish_name(&f, dir, name, g->e.type == WIRE_SYMLINK);
 }
 
@@ -477,15 +334,21 @@ static int open_top(struct grow *g)
     return 0;
 }
 
+static int finish_all(struct grow *g)
+{
+    const char *path;
+    int r = finish_dirs(&g->later, &g->below, &path);
+    if (r < 0) {
+        (void)snprintf(g->e.path, sizeof(g->e.path), "%s", path);
+        return fail(g, r);
+    }
+    return 0;
+}
+
 static void grow_done(struct grow *g)
 {
-    if (g->open) { /* half a file is none */
-        (void)close(g->fd);
-        (void)unlinkat(g->dir, g->name, 0);
-    }
-    for (size_t i = 0; i < g->n_late; i++)
-        free(g->late[i].path);
-    free(g->late);
+    stage_done(&g->stage); /* half a file is none */
+    finish_later_done(&g->later);
     free(g->fields);
     free(g->top_path);
     beneath_done(&g->below);
@@ -494,13 +357,13 @@ static void grow_done(struct grow *g)
 int op_tree_in(struct job *j)
 {
     static struct grow g; /* two paths make it too large for the stack */
-    g = (struct grow){ .j = j, .below = BENEATH_INIT, .fd = -1 };
+    g = (struct grow){ .j = j, .below = BENEATH_INIT, .stage = STAGE_INIT };
     g.keep_ids = ask_is(j->ask, WIRE_F_NUMERIC) && j->uid == 0;
     int r = open_top(&g);
     if (r == 0)
         r = take_tree(&g);
     if (r == 0)
-        r = finish_dirs(&g);
+        r = finish_all(&g);
     grow_done(&g);
     job_note(j, WIRE_T_FILES, g.files);
     job_note(j, WIRE_T_BYTES, g.bytes);

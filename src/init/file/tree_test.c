@@ -184,6 +184,31 @@ TEST(a_tree_replaces_files_and_merges_directories)
     rig_leave();
 }
 
+TEST(extended_attributes_come_along_also_to_what_is_read_only)
+{
+    struct rig r;
+    char value[8];
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+    rig_enter();
+    rig_file("probe", "");
+    if (setxattr(rig_path("probe"), "user.a", "1", 1, 0) == 0) {
+        CHECK_OK(wire_put_u64(&b, WIRE_T_TYPE, WIRE_REGULAR));
+        CHECK_OK(wire_put_str(&b, WIRE_T_PATH, "f"));
+        CHECK_OK(wire_put_u64(&b, WIRE_T_MODE, 0444));
+        CHECK_OK(wire_put(&b, WIRE_T_XATTR, "user.a\0yes", 10));
+        CHECK_OK(wire_put(&b, WIRE_T_XATTR, "trusted.overlay.opaque\0y", 24));
+        rig_ask(&r, WIRE_FILE_TREE_IN, OTHER, rig_path("top"));
+        rig_go(&r);
+        CHECK_OK(wire_send(r.fd, WIRE_ENTRY, &b));
+        CHECK_OK(wire_send(r.fd, WIRE_END, NULL));
+        CHECK_OK(rig_finish(&r));
+        rig_done(&r);
+        CHECK_EQ(getxattr(rig_path("top/f"), "user.a", value, sizeof(value)), 3);
+        CHECK(getxattr(rig_path("top/f"), "trusted.overlay.opaque", value, sizeof(value)) < 0);
+    }
+    rig_leave();
+}
+
 TEST(half_a_file_is_none)
 {
     struct rig r;
