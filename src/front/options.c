@@ -53,11 +53,10 @@ static const struct option_row rows[] = {
     { "default-registry", "WARREN_DEFAULT_REGISTRY", "HOST", TEXT(default_registry), NULL,
       "The registry of image names that have no host; without it such names are refused." },
     { "registry-allow", "WARREN_REGISTRY_ALLOW", "LIST", TEXT(registry_allow), NULL,
-      "Registries, as HOST[:PORT] with commas between, that teams may pull from and push to,\n"
-      "                          at whatever address. By default every one with a public address;\n"
-      "                          admin keys are not bound by this." },
-    { "registry-timeout", "WARREN_REGISTRY_TIMEOUT", "SECONDS", TEXT(registry_timeout), "30",
-      "How long a registry may be silent before the connection counts as broken." },
+      "Registries (HOST[:PORT], commas between) that teams may use, at whatever address.\n"
+      "                          Default: any with a public address. Admin keys are not bound." },
+    { "registry-timeout", "WARREN_REGISTRY_TIMEOUT", "N", TEXT(registry_timeout), "30",
+      "Seconds that a registry may be silent before the connection counts as broken." },
 };
 
 static char **text_at(struct options *o, const struct option_row *row)
