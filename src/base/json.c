@@ -73,6 +73,28 @@ bool text_valid(const char *p, size_t n)
     return valid(p, n, false);
 }
 
+bool json_shallow(const char *p, size_t n)
+{
+    size_t depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < n; i++) {
+        if (quoted) {
+            if (p[i] == '\\')
+                i++; /* whatever it escapes */
+            else
+                quoted = p[i] != '"';
+        } else if (p[i] == '"') {
+            quoted = true;
+        } else if (p[i] == '[' || p[i] == '{') {
+            if (++depth > JSON_SHALLOW_MAX)
+                return false;
+        } else if ((p[i] == ']' || p[i] == '}') && depth > 0) {
+            depth--;
+        }
+    }
+    return true;
+}
+
 static void put_escaped(struct jout *j, unsigned char c)
 {
     static const char hex[] = "0123456789abcdef";

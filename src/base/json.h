@@ -43,3 +43,7 @@ int jout_done(struct jout *j);
 bool utf8_valid(const char *p, size_t n);
 /* Valid UTF-8 without a NUL, which several JSON readers refuse. */
 bool text_valid(const char *p, size_t n);
+/* No more than JSON_SHALLOW_MAX brackets are open at once. jansson follows 2048 of them, each on the
+ * stack, which is most of what a thread of ours has: ask before a stranger's document goes there. */
+#define JSON_SHALLOW_MAX 64
+bool json_shallow(const char *p, size_t n);

@@ -90,3 +90,18 @@ TEST(only_strict_utf8_is_utf8)
     CHECK(utf8_valid("a\0b", 3));
     CHECK(!text_valid("a\0b", 3));
 }
+
+TEST(depth_is_counted_outside_of_text)
+{
+    char deep[2 * JSON_SHALLOW_MAX + 3];
+    memset(deep, '[', sizeof(deep));
+    CHECK(json_shallow(deep, JSON_SHALLOW_MAX));
+    CHECK(!json_shallow(deep, JSON_SHALLOW_MAX + 1));
+    deep[0] = '"'; /* a text of brackets */
+    CHECK(json_shallow(deep, sizeof(deep)));
+    for (size_t i = 0; i + 1 < sizeof(deep); i += 2)
+        memcpy(deep + i, "{}", 2);
+    CHECK(json_shallow(deep, sizeof(deep) - 1));
+    CHECK(json_shallow("\"\\\"[[", 5));
+    CHECK(json_shallow("", 0));
+}

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "core/images.h"
 #include "core/keeper.h"
 #include "wire/unpack.h"
@@ -378,7 +379,8 @@ static int from_docker(struct bundle *a, const struct target *t, struct image *r
     int r = m ? read_text(a, m, &text, err) : -EINVAL;
     if (r < 0)
         return r;
-    json_t *list = json_loadb(text.data, text.len, 0, NULL);
+    json_t *list =
+        json_shallow(text.data, text.len) ? json_loadb(text.data, text.len, 0, NULL) : NULL;
     if (!json_is_array(list)) {
         json_decref(list);
         return invalid(err, "is no JSON list", "manifest.json");

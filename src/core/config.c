@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "core/oci.h"
 
 #define LIST_MAX 4096
@@ -243,7 +244,7 @@ int image_config_parse(const char *text, size_t n, struct image_config *ret_c, s
 {
     struct image_config c = { .os = NULL };
     json_error_t why;
-    json_t *o = n > OCI_JSON_MAX ? NULL : json_loadb(text, n, 0, &why);
+    json_t *o = n > OCI_JSON_MAX || !json_shallow(text, n) ? NULL : json_loadb(text, n, 0, &why);
     if (!json_is_object(o)) {
         json_decref(o);
         return err_name(err, EINVAL, "invalid_image",

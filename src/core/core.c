@@ -98,6 +98,8 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
     if (r >= 0)
         r = load(core, config, err);
     if (r >= 0)
+        r = usage_start(core, config, err); /* before the jobs, which read its settings */
+    if (r >= 0)
         r = jobs_start(core, err);
     if (r >= 0)
         r = timers_start(core, err);
@@ -105,8 +107,6 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
         r = warm_pool_start(core, config->pool_size, err);
     if (r >= 0)
         templates_stock(core);
-    if (r >= 0)
-        r = usage_start(core, config, err);
     if (r >= 0)
         r = watch_start(core, err);
     if (r < 0)

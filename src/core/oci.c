@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/json.h"
+
 #define ENTRIES_MAX 256 /* platforms in an index */
 #define NAMES_MAX 300   /* what a refusal lists */
 #define REF_NAME "org.opencontainers.image.ref.name"
@@ -16,8 +18,10 @@ static int invalid(struct err *err, const char *what)
 
 static json_t *load(const char *text, size_t n, struct err *err)
 {
-    json_error_t why;
-    json_t *o = n > OCI_JSON_MAX ? NULL : json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    json_error_t why = { .text = "it is nested too deeply" };
+    json_t *o = n > OCI_JSON_MAX || !json_shallow(text, n)
+                    ? NULL
+                    : json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     if (n > OCI_JSON_MAX)
         (void)invalid(err, "a manifest or configuration is over 8 MiB");
     else if (!o)

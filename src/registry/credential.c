@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "registry/challenge.h"
 #include "registry/reference.h"
 
@@ -131,7 +132,8 @@ static int token_url(const struct credential *cred, const struct challenge *ch,
 
 static int read_token(const struct buf *answer, char **ret_header, struct err *err)
 {
-    json_t *doc = json_loadb(answer->data, answer->len, 0, NULL);
+    bool sane = answer->len > 0 && json_shallow(answer->data, answer->len);
+    json_t *doc = sane ? json_loadb(answer->data, answer->len, 0, NULL) : NULL;
     const char *token = json_string_value(json_object_get(doc, "token"));
     if (!token || !*token)
         token = json_string_value(json_object_get(doc, "access_token"));

@@ -22,7 +22,7 @@ static int bad(struct err *err, const char *what)
 
 static int load(const char *p, size_t n, json_t **ret_doc, struct err *err)
 {
-    json_t *doc = json_loadb(p, n, JSON_REJECT_DUPLICATES, NULL);
+    json_t *doc = json_shallow(p, n) ? json_loadb(p, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (!json_is_object(doc)) {
         json_decref(doc);
         return bad(err, "is not a JSON object");

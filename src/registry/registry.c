@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "registry/private.h"
 
 #define REDIRECTS_MAX 5
@@ -160,7 +161,8 @@ int registry_ask(struct registry *reg, struct exchange *x, struct err *err)
 /* The registry's own words, made harmless. */
 static void their_words(const struct exchange *x, char out[ERROR_TEXT_MAX])
 {
-    json_t *doc = x->answer.len ? json_loadb(x->answer.data, x->answer.len, 0, NULL) : NULL;
+    bool sane = x->answer.len > 0 && json_shallow(x->answer.data, x->answer.len);
+    json_t *doc = sane ? json_loadb(x->answer.data, x->answer.len, 0, NULL) : NULL;
     const json_t *first = json_array_get(json_object_get(doc, "errors"), 0);
     const char *text = json_string_value(json_object_get(first, "message"));
     size_t n = 0;
