@@ -60,6 +60,14 @@ def test_an_image_in_use_stays(fresh, tiny_tar):
     fresh.api.ok("DELETE", "/v1/images/used")
 
 
+def test_another_import_of_a_used_tree_can_go(fresh, tiny_tar):
+    fresh.api.import_image("twin", tiny_tar)
+    who = fresh.api.create(image="tiny")["id"]
+    fresh.api.ok("DELETE", "/v1/images/twin")
+    assert fresh.api.out(who, "echo still there") == "still there\n"
+    fresh.api.refused(409, "image_in_use", "DELETE", "/v1/images/tiny")
+
+
 def test_a_bad_import_leaves_nothing(fresh, tmp_path):
     before, bytes_before = set(trees(fresh)), blobs(fresh)
     bad = tmp_path / "bad.tar"

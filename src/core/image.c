@@ -323,6 +323,18 @@ static int in_use(struct err *err, const char *name)
                     "a sandbox uses image '%.128s'; delete its sandboxes first", name);
 }
 
+/* Whether no other name keeps the tree that sandboxes of it stand on: two imports of one tar are two
+ * images of one tree. */
+static bool last_of_tree(const struct images *im, const struct content *c)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < im->n_names; i++) {
+        const struct content *other = im->names[i].content;
+        n += strcmp(other->layers[other->n - 1].chain, c->layers[c->n - 1].chain) == 0;
+    }
+    return n == 1;
+}
+
 int image_remove(struct core *core, const char *owner, const char *name, struct err *err)
 {
     struct images *im = &core->images;
@@ -335,7 +347,7 @@ int image_remove(struct core *core, const char *owner, const char *name, struct 
     const struct image_name *n = images_own(im, owner, normal);
     if (n) {
         images_describe(im, n, &image);
-        last = images_names_of(im, n->content) == 1;
+        last = last_of_tree(im, n->content);
     }
     bool others = !n && images_find(im, owner, normal);
     (void)pthread_mutex_unlock(&im->lock);
