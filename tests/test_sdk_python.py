@@ -486,7 +486,7 @@ def test_examples(daemon, name):
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) >= 3
+    assert len(EXAMPLES) >= 5
 
 
 def test_the_readme_runs(daemon):

@@ -189,7 +189,7 @@ test("images", async () => {
   await client.sandboxes.with({ image: "ts/copy" }, async (one) => {
     assert.equal((await one.run("echo hi")).stdout, "hi\n");
   });
-  for (let i = 0; i < 100 && (await client.sandboxes.list({ state: "deleting" })).length > 0; i++);
+  while ((await client.sandboxes.list({ state: "deleting" })).length > 0) await new Promise((r) => setTimeout(r, 20));
   await client.images.delete("ts/copy");
   await assert.rejects(client.create({ image: "ts/copy" }), warren.NotFound);
 });
