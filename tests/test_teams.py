@@ -189,3 +189,32 @@ def test_teams_and_roles_survive_a_crash(fresh):
     assert fresh.api.ok("GET", "/v1/teams/red")["in_use"]["sandboxes"] == 1
     red.delete(box)
     until(lambda: fresh.api.ok("GET", "/v1/teams/red")["in_use"]["sandboxes"] == 0)
+
+
+def test_the_command_line_looks_after_teams(daemon, team):
+    cli = daemon.cli
+    assert cli("team", "create", "--sandboxes", "2", "--memory", "1g", "--cpus", "1.5", "green").stdout == "green\n"
+    try:
+        row = next(line for line in cli("team", "ls").stdout.splitlines() if line.startswith("green"))
+        assert "0 of 2" in row and "0 of 1.5" in row and "1 GiB" in row
+        assert cli("team", "update", "--no", "cpus", "--disk", "50g", "green").returncode == 0
+        quotas = daemon.api.ok("GET", "/v1/teams/green")["quotas"]
+        assert quotas == {"sandboxes": 2, "cpus": None, "memory_mb": 1024, "disk_mb": 51200}
+        key = cli("key", "create", "--for-team", "green", "ci").stdout.strip()
+        mine = {"WARREN_API_KEY": key}
+        box = cli("create", "--image", "tiny", env=mine).stdout.strip()
+        assert cli("ls", "-q", env=mine).stdout.strip() == box
+        assert cli("--team", "green", "ls", "-q").stdout.strip() == box
+        assert cli("ls", "-q", env={"WARREN_TEAM": "green"}).stdout.strip() == box
+        assert box not in cli("ls", "-q").stdout
+        refused = cli("create", "--image", "tiny", "--memory", "2g", env=mine)
+        assert refused.returncode == 1 and "memory_mb" in refused.stderr
+        assert cli("team", "rm", "green").returncode == 1
+        assert "team" in cli("team", "create", "x", env=mine).stderr
+        cli("rm", "-f", box, env=mine)
+        report = cli("usage", env=mine)
+        assert box in report.stdout and "total" in report.stdout, report
+        assert cli("usage", "--since", "2h", "--step", "hour", "--json", box, env=mine).returncode == 0
+        assert cli("usage", "--since", "2h", "--from", "x", env=mine).returncode == 2
+    finally:
+        assert cli("team", "rm", "green").returncode == 0

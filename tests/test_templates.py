@@ -201,3 +201,22 @@ def test_teams_have_their_own_and_share_public_ones(api, template):
         for name in ("red", "blue"):
             api.ok("DELETE", f"/v1/teams/{name}")
     assert "mine" not in str(api.ok("GET", "/v1/templates"))
+
+
+def test_the_command_line_makes_and_uses_them(daemon):
+    cli = daemon.cli
+    done = cli("template", "create", "--image", "tiny", "--memory", "64m", "-e", "A=1", "--ready", "cat /tmp/ready",
+               "--ready-timeout", "30s", "-p", "80", "shop", "--", "/bin/sh", "-c", SLOW)
+    assert done.stdout == "shop\n", done
+    try:
+        shown = daemon.api.ok("GET", "/v1/templates/shop")
+        assert shown["start_command"] == ["/bin/sh", "-c", SLOW] and shown["memory_mb"] == 64
+        assert shown["ready"] == {"command": ["/bin/sh", "-c", "cat /tmp/ready"]} and shown["ports"] == [80]
+        assert "shop" in cli("template", "ls").stdout and '"shop"' in cli("template", "get", "shop").stdout
+        ran = cli("run", "--template", "shop", "--", "sh", "-c", "cat /tmp/ready; echo $A")
+        assert ran.stdout == "ready\n1\n", ran
+        assert cli("template", "create", "--ready-http", "x", "bad").returncode == 1
+        assert cli("template", "create", "--ready-http", "80", "--ready-port", "80", "bad").returncode == 1
+    finally:
+        assert cli("template", "rm", "shop").stdout == "shop\n"
+    assert cli("create", "--template", "shop").returncode == 1

@@ -26,7 +26,10 @@ struct client *cli_client(struct cli *cli, struct err *err)
 {
     if (cli->client)
         return cli->client;
-    struct client_config config = { .socket = cli->socket, .url = cli->url, .key = cli->key };
+    struct client_config config = { .socket = cli->socket,
+                                    .url = cli->url,
+                                    .key = cli->key,
+                                    .team = cli->team ? cli->team : env("WARREN_TEAM") };
     _cleanup_free_ char *usual = NULL;
     bool chosen = true;
     if (config.url)

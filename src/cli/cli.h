@@ -18,7 +18,7 @@
 #define STATUS_NOT_FOUND 127
 
 struct cli {
-    const char *socket, *url, *key; /* --socket, --url, --key */
+    const char *socket, *url, *key, *team; /* --socket, --url, --key, --team */
     bool json, help, version;
     const struct command *command;
     struct client *client; /* cli_client */

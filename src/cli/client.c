@@ -19,6 +19,7 @@ struct client {
     char *socket; /* NULL: TCP */
     char *base;   /* what comes before a path */
     char *auth;   /* a header line, or NULL */
+    char *team;   /* likewise */
     bool direct;  /* no proxy between */
     bool moved;   /* bytes arrived in this round */
 };
@@ -165,6 +166,8 @@ static int set_headers(struct request *call)
                                            : "Accept: application/json");
     if (r == 0 && auth)
         r = add_header(call, auth);
+    if (r == 0 && call->client->team)
+        r = add_header(call, call->client->team);
     if (r == 0 && call->body_type) {
         (void)snprintf(type, sizeof(type), "Content-Type: %s", call->body_type);
         r = add_header(call, type);
@@ -387,6 +390,8 @@ int client_new(const struct client_config *config, struct client **ret_client, s
     }
     if (config->key)
         c->auth = xasprintf("Authorization: Bearer %s", config->key);
+    if (config->team)
+        c->team = xasprintf("X-Warren-Team: %s", config->team);
     if (curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK || !(c->multi = curl_multi_init()))
         return err_set(err, ENOMEM, "cannot set libcurl up");
     *ret_client = take_ptr(c);
@@ -404,6 +409,7 @@ void client_free(struct client *c)
     if (c->auth)
         explicit_bzero(c->auth, strlen(c->auth));
     free(c->auth);
+    free(c->team);
     free(c);
 }
 

@@ -22,7 +22,8 @@ struct client;
 struct client_config {
     const char *socket; /* NULL: url is used */
     const char *url;
-    const char *key; /* NULL: none is sent */
+    const char *key;  /* NULL: none is sent */
+    const char *team; /* NULL: the key's own */
 };
 
 int client_new(const struct client_config *config, struct client **ret_client, struct err *err);

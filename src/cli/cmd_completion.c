@@ -56,6 +56,8 @@ static int complete(struct cli *cli, const void *opts, int argc, char **argv)
         { "sandbox", "sandboxes", "name", "id" },
         { "image", "images", "name", NULL },
         { "key", "keys", "id", NULL },
+        { "team", "teams", "name", NULL },
+        { "template", "templates", "name", NULL },
     };
     struct err err = ERR_INIT;
     for (size_t i = 0; strcmp(argv[0], "command") == 0 && i < commands_n; i++)
@@ -74,7 +76,7 @@ static int complete(struct cli *cli, const void *opts, int argc, char **argv)
 const struct command cmd_complete = {
     .name = "__complete",
     .summary = "List names for a completion script",
-    .synopsis = "sandbox|image|key|command",
+    .synopsis = "sandbox|image|key|team|template|command",
     .description = "Prints what may stand on a command line, one a line.",
     .stop_after = OPTS_ALL,
     .min_args = 1,

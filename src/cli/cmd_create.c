@@ -7,6 +7,7 @@ struct create_opts {
 };
 
 static const struct opt create_table[] = {
+    SHAPE_TEMPLATE_OPTS(struct create_opts),
     SHAPE_IMAGE_OPTS(struct create_opts),
     SHAPE_LIMIT_OPTS(struct create_opts),
     SHAPE_MAKE_OPTS(struct create_opts),
@@ -41,6 +42,7 @@ const struct command cmd_create = {
         (const struct example[]){
             { "With a name", "warren create --name box" },
             { "Small, and gone in an hour", "warren create --memory 128m --cpus 0.5 --timeout 1h" },
+            { "From a template, ready when its id is printed", "warren create --template web" },
             { "Stopped when nobody used it for ten minutes",
               "warren create --idle-timeout 10m --on-idle stop" },
             { "Remember its id", "id=$(warren create) && warren exec $id hostname" },

@@ -8,13 +8,29 @@
 #include "cli/term.h"
 #include "cli/units.h"
 
+struct key_opts {
+    const char *for_team;
+    bool admin;
+};
+
+static const struct opt key_table[] = {
+    { 0, "for-team", OPT_TEXT, offsetof(struct key_opts, for_team), "NAME",
+      "The team it belongs to. Default: your own.", "@team" },
+    { 0, "admin", OPT_FLAG, offsetof(struct key_opts, admin), NULL,
+      "An operator's: it looks after all teams.", NULL },
+};
+
 static int run_create(struct cli *cli, const void *opts, int argc, char **argv)
 {
+    const struct key_opts *o = opts;
     _cleanup_free_ char *path = api_path("keys", NULL);
     _cleanup_json_ json_t *body = json_object();
     _cleanup_json_ json_t *key = NULL;
     struct err err = ERR_INIT;
+    if (o->admin)
+        (void)json_object_set_new(body, "role", json_string("admin"));
     if (object_text(body, "name", argv[0], &err) < 0 ||
+        (o->for_team && object_text(body, "team", o->for_team, &err) < 0) ||
         cli_call(cli, "POST", path, body, &key, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json)
@@ -29,10 +45,8 @@ static int run_create(struct cli *cli, const void *opts, int argc, char **argv)
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
-        { "ID", false },
-        { "NAME", false },
-        { "AGE", true },
-        { "LAST USED", true },
+        { "ID", false },   { "NAME", false }, { "TEAM", false },
+        { "ROLE", false }, { "AGE", true },   { "LAST USED", true },
     };
     _cleanup_free_ char *path = api_path("keys", NULL);
     _cleanup_json_ json_t *list = NULL;
@@ -54,6 +68,8 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
                 used = member_moment(key, "last_used_at");
         listing_text(&t, member_text(key, "id"));
         listing_text(&t, member_text(key, "name"));
+        listing_text(&t, member_text(key, "team"));
+        listing_text(&t, member_text(key, "role"));
         listing_text(&t, made ? duration_text(now - made, text) : NULL);
         listing_text(&t, used ? duration_text(now - used, text) : "never");
     }
@@ -79,15 +95,17 @@ static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)
 const struct command cmd_key_create = {
     .name = "key create",
     .summary = "Issue an API key and print it",
-    .synopsis = "NAME",
+    .synopsis = "[OPTIONS] NAME",
     .description =
         "Issues a key for the API and prints it, once: only its hash is stored. It works over "
         "TCP, in the Authorization header or as WARREN_API_KEY. NAME is for you to know it by.",
     .examples =
         (const struct example[]){
             { "For a program", "warren key create ci" },
+            { "For another team, as the operator", "warren key create --for-team red ci" },
             { "And use it", "WARREN_URL=http://127.0.0.1:7070 WARREN_API_KEY=... warren ls" },
             { NULL, NULL } },
+    COMMAND_OPTS(key_table, struct key_opts),
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = 1,
@@ -99,8 +117,9 @@ const struct command cmd_key_ls = {
     .alias = "keys",
     .summary = "List API keys",
     .synopsis = "",
-    .description = "Lists the keys that work: id, name, when each was issued and last used. The "
-                   "keys themselves are not stored and cannot be shown.",
+    .description =
+        "Lists the keys that work: id, name, team, role, when each was issued and last used. The "
+        "keys themselves are not stored and cannot be shown.",
     .examples = (const struct example[]){ { "All", "warren key ls" }, { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .run = run_ls,

@@ -25,6 +25,7 @@ static const struct opt run_table[] = {
       "Pass standard input on. Without it, only input that is not a terminal is.", NULL },
     { 't', "tty", OPT_FLAG, offsetof(struct run_opts, tty), NULL,
       "Give the program a terminal of its own; -it for interactive ones.", NULL },
+    SHAPE_TEMPLATE_OPTS(struct run_opts),
     SHAPE_IMAGE_OPTS(struct run_opts),
     SHAPE_LIMIT_OPTS(struct run_opts),
     SHAPE_MAKE_OPTS(struct run_opts),

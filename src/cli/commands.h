@@ -7,8 +7,9 @@ extern const struct command cmd_run, cmd_create, cmd_ls, cmd_get, cmd_exec, cmd_
     cmd_logs, cmd_attach, cmd_kill, cmd_stop, cmd_start, cmd_rm, cmd_update, cmd_events,
     cmd_image_ls, cmd_image_build, cmd_image_import, cmd_image_rm, cmd_image_inspect,
     cmd_image_history, cmd_image_tag, cmd_image_prune, cmd_image_export, cmd_commit, cmd_image_pull,
-    cmd_image_push, cmd_key_create, cmd_key_ls, cmd_key_rm, cmd_usage, cmd_doctor, cmd_version,
-    cmd_completion, cmd_complete, cmd_help;
+    cmd_image_push, cmd_key_create, cmd_key_ls, cmd_key_rm, cmd_usage, cmd_template_create,
+    cmd_template_ls, cmd_template_get, cmd_template_rm, cmd_team_create, cmd_team_ls,
+    cmd_team_update, cmd_team_rm, cmd_doctor, cmd_version, cmd_completion, cmd_complete, cmd_help;
 
 struct sandbox_query {
     const char *state;           /* NULL: any */

@@ -30,6 +30,7 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
     const struct {
         const char *name, *value;
     } texts[] = {
+        { "template", s->template },
         { "image", s->image },
         { "name", s->name },
         { "user", s->user },

@@ -8,7 +8,7 @@
 #include "cli/opts.h"
 
 struct shape {
-    const char *image, *name, *user, *workdir, *on_timeout, *on_idle;
+    const char *template, *image, *name, *user, *workdir, *on_timeout, *on_idle;
     struct opt_real cpus;
     struct opt_number memory, disk, pids, nofile, timeout, idle_timeout;
     struct opt_list env, metadata;
@@ -32,6 +32,10 @@ struct shape {
 #define SHAPE_IMAGE_OPTS(type_)                                                                    \
     { 0, "image", OPT_TEXT, offsetof(type_, shape.image), "IMAGE",                                 \
       "The root filesystem it starts from; `warren image ls` lists them. Default base.", "@image" }
+
+#define SHAPE_TEMPLATE_OPTS(type_)                                                                 \
+    { 0, "template", OPT_TEXT, offsetof(type_, shape.template), "NAME",                            \
+      "Start from this template, and wait until it is ready.", "@template" }
 
 #define SHAPE_MAKE_OPTS(type_)                                                                     \
     { 0, "nofile", OPT_COUNT, offsetof(type_, shape.nofile), "N",                                  \
