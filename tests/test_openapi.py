@@ -249,6 +249,20 @@ def teams(api, **_):
 
 
 @scenario
+def templates(api, **_):
+    name = "oa-" + uuid.uuid4().hex[:8]
+    api.ok("POST", "/v1/templates", {"name": name, "image": "tiny", "start_command": "sleep 100",
+                                     "ready": {"http": {"port": 80}}, "ports": [80], "env": {"A": "1"}})
+    api.ok("POST", "/v1/templates", {"name": name, "image": "tiny", "ready": {"command": ["true"]}})
+    api.ok("GET", "/v1/templates?limit=1")
+    api.ok("GET", f"/v1/templates/{name}")
+    with sandbox(api, template=name) as box:
+        assert api.get(box)["template"] == name
+    api.ok("DELETE", f"/v1/templates/{name}")
+    api.refused(404, "template_not_found", "GET", f"/v1/templates/{name}")
+
+
+@scenario
 def the_daemon(api, **_):
     nobody = api.with_key(None)
     nobody.ok("GET", "/v1/health")
