@@ -479,7 +479,8 @@ def test_commit_makes_a_layer_of_what_changed(api, daemon, put, make, first):
             names = t.getnames()
             assert {"d/.wh.goes", "o/.wh..wh..opq", "o/new"} <= set(names) and names == sorted(names)
             assert t.getmember("twin").islnk()
-        assert len(layer) < 1 << 20  # the hole is no bytes
+        assert len(files["blobs/sha256/" + api.ok("GET", "/v1/images/grown")["layer_list"][2]["digest"][7:]]) < 1 << 20
+        assert os.stat(tree_of(daemon, "grown") + "/holes").st_blocks < 64  # a hole again
         newest = api.ok("GET", "/v1/images/grown/history")["history"][0]
         assert newest["created_by"] == f"warren commit {who}"
     finally:
@@ -487,6 +488,19 @@ def test_commit_makes_a_layer_of_what_changed(api, daemon, put, make, first):
             if box["image"] == "grown":
                 api.delete(box["id"])
         api.ok("DELETE", "/v1/images/grown")
+
+
+def test_a_large_hole_stays_one(api, daemon, make):
+    who = make(image="tiny")["id"]
+    api.out(who, "dd if=/dev/zero of=/huge bs=1 count=1 seek=1500000000 2>/dev/null; echo x >> /huge")
+    got = api.ok("POST", f"/v1/sandboxes/{who}/commit", {"name": "holey"})
+    try:
+        huge = os.stat(tree_of(daemon, "holey") + "/huge")
+        assert huge.st_size == 1500000003 and huge.st_blocks < 64
+        assert api.ok("GET", "/v1/images/holey")["layer_list"][-1]["compressed_bytes"] < 1 << 16
+        assert got["size_bytes"] < 64 << 20
+    finally:
+        api.ok("DELETE", "/v1/images/holey")
 
 
 def test_commit_of_a_busy_sandbox_freezes_and_lets_it_go_on(api, tiny):

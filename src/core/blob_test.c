@@ -1,93 +1,82 @@
 #include "core/blob.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
+#include "core/fake_keeper.h"
 
-#include "base/check.h"
-#include "core/private.h"
+#define ABC "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-struct place {
-    char dir[32];
-    struct core core;
-};
-
-static void begin(struct place *p)
+TEST(a_blob_has_its_name_only_when_it_is_whole_and_right)
 {
-    struct err err = ERR_INIT;
-    memset(p, 0, sizeof(*p));
-    (void)snprintf(p->dir, sizeof(p->dir), "/tmp/blob-test-XXXXXX");
-    CHECK(mkdtemp(p->dir));
-    p->core.blobs.dir = p->core.blobs.partial = -1;
-    CHECK_OK(blobs_open(&p->core, p->dir, &err));
-}
-
-static void remove_all(int dir)
-{
-    DIR *d = fdopendir(dup(dir));
-    for (const struct dirent *e; d && (e = readdir(d));)
-        (void)unlinkat(dir, e->d_name, 0);
-    (void)closedir(d);
-}
-
-static void end(struct place *p)
-{
-    static const char *const dirs[] = { "/blobs/sha256", "/blobs/partial", "/blobs", "" };
-    remove_all(p->core.blobs.dir);
-    remove_all(p->core.blobs.partial);
-    blobs_close(&p->core);
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-        char path[64];
-        (void)snprintf(path, sizeof(path), "%s%s", p->dir, dirs[i]);
-        CHECK_EQ(rmdir(path), 0); /* nothing was left behind */
-    }
-}
-
-TEST(a_download_goes_on_where_it_was_left)
-{
-    struct place p;
-    struct blob_writer *w = NULL, *other = NULL;
+    struct world *w = world_new(0);
+    struct blob_writer *b;
     struct err err = ERR_INIT;
     char digest[DIGEST_SIZE];
-    uint64_t at = 1, size;
-    begin(&p);
-    CHECK_OK(digest_of("abcdef", 6, digest));
-    CHECK_OK(blob_resume(&p.core, digest, &w, &at, &err));
-    CHECK_EQ(at, 0);
-    CHECK_OK(blob_write(w, "abc", 3, &err));
-    CHECK_EQ(blob_resume(&p.core, digest, &other, &at, &err), -EBUSY);
-    blob_abort(w);
-    CHECK_OK(blob_resume(&p.core, digest, &w, &at, &err));
-    CHECK_EQ(at, 3);
-    CHECK_OK(blob_write(w, "def", 3, &err));
-    CHECK_OK(blob_finish(w, digest, NULL, &size, &err));
-    CHECK_EQ(size, 6);
-    CHECK(blob_exists(&p.core, digest, &size));
-    /* It is there: nobody begins it again, and nothing is left in its place. */
-    CHECK_EQ(blob_resume(&p.core, digest, &w, &at, &err), -EBUSY);
-    CHECK_EQ(faccessat(p.core.blobs.partial, digest + DIGEST_HEX, F_OK, 0), -1);
-    end(&p);
-}
-
-TEST(wrong_bytes_are_dropped)
-{
-    struct place p;
-    struct blob_writer *w = NULL;
-    struct err err = ERR_INIT;
-    char digest[DIGEST_SIZE];
-    uint64_t at;
-    begin(&p);
-    CHECK_OK(digest_of("right", 5, digest));
-    CHECK_OK(blob_resume(&p.core, digest, &w, &at, &err));
-    CHECK_OK(blob_write(w, "wrong", 5, &err));
-    CHECK_EQ(blob_finish(w, digest, NULL, NULL, &err), -EBADMSG);
+    uint64_t size = 0;
+    CHECK_OK(blob_begin(w->core, &b, &err));
+    CHECK_OK(blob_write(b, "ab", 2, &err));
+    CHECK(!blob_exists(w->core, ABC, NULL));
+    CHECK_EQ(blob_finish(b, ABC, digest, &size, &err), -EBADMSG);
     CHECK_STR(err.what, "invalid_image");
-    CHECK(!blob_exists(&p.core, digest, NULL));
-    CHECK_OK(blob_resume(&p.core, digest, &w, &at, &err));
-    CHECK_EQ(at, 0);
-    CHECK_OK(blob_write(w, "wro", 3, &err));
-    CHECK_OK(blob_rewind(w, &err));
-    CHECK_OK(blob_write(w, "right", 5, &err));
-    CHECK_OK(blob_finish(w, digest, NULL, NULL, &err));
-    end(&p);
+    CHECK_OK(blob_put(w->core, "abc", 3, digest, &err));
+    CHECK_STR(digest, ABC);
+    CHECK_OK(blob_put(w->core, "abc", 3, digest, &err)); /* again is fine */
+    CHECK(blob_exists(w->core, ABC, &size));
+    CHECK_EQ(size, 3);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(16), small = BUF_INIT(2);
+    CHECK_OK(blob_read(w->core, ABC, &text, &err));
+    CHECK_STR(text.data, "abc");
+    CHECK_EQ(blob_read(w->core, ABC, &small, &err), -EMSGSIZE);
+    blob_remove(w->core, ABC);
+    CHECK(!blob_exists(w->core, ABC, NULL));
+    CHECK_EQ(blob_read(w->core, "sha256:../../x", &text, &err), -ENOENT);
+    world_free(w);
+}
+
+TEST(a_download_goes_on_where_it_was_cut_even_after_a_restart)
+{
+    struct world *w = world_new(0);
+    struct blob_writer *b, *other;
+    struct err err = ERR_INIT;
+    char digest[DIGEST_SIZE];
+    uint64_t offset = 9, size = 0;
+    CHECK_OK(blob_resume(w->core, ABC, &b, &offset, &err));
+    CHECK_EQ(offset, 0);
+    CHECK_EQ(blob_resume(w->core, ABC, &other, &offset, &err), -EBUSY);
+    CHECK_OK(blob_write(b, "ab", 2, &err));
+    blob_abort(b);
+    world_restart(w, 0);
+    CHECK_OK(blob_resume(w->core, ABC, &b, &offset, &err));
+    CHECK_EQ(offset, 2);
+    CHECK_OK(blob_write(b, "c", 1, &err));
+    CHECK_OK(blob_finish(b, ABC, digest, &size, &err));
+    CHECK_EQ(size, 3);
+    blob_remove(w->core, ABC);
+    CHECK_OK(blob_resume(w->core, ABC, &b, &offset, &err));
+    CHECK_EQ(offset, 0);
+    CHECK_OK(blob_write(b, "xx", 2, &err));
+    CHECK_OK(blob_rewind(b, &err));
+    CHECK_OK(blob_write(b, "abc", 3, &err));
+    CHECK_OK(blob_finish(b, ABC, digest, &size, &err));
+    world_free(w);
+}
+
+TEST(blobs_of_nothing_go_at_the_next_start_or_a_prune_unless_somebody_holds)
+{
+    struct world *w = world_new(0);
+    struct err err = ERR_INIT;
+    struct image_hold hold;
+    struct image_pruned pruned;
+    char digest[DIGEST_SIZE];
+    CHECK_OK(blob_put(w->core, "abc", 3, digest, &err));
+    world_restart(w, 0);
+    CHECK(!blob_exists(w->core, ABC, NULL));
+    image_hold_begin(w->core, &hold);
+    CHECK_OK(blob_put(w->core, "abc", 3, digest, &err));
+    CHECK_OK(image_prune(w->core, &pruned, &err));
+    CHECK(blob_exists(w->core, ABC, NULL));
+    image_hold_end(w->core, &hold);
+    CHECK_OK(image_prune(w->core, &pruned, &err));
+    CHECK_EQ(pruned.freed_bytes, 3);
+    CHECK(!blob_exists(w->core, ABC, NULL));
+    free(pruned.layers);
+    world_free(w);
 }

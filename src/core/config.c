@@ -42,10 +42,12 @@ int strings_copy(char *const *from, char ***ret_to)
 static int get_strings(const json_t *v, char ***ret_list)
 {
     size_t n = json_is_object(v) ? json_object_size(v) : json_array_size(v), i = 0;
-    if (!v || json_is_null(v) || n == 0)
+    if (!v || json_is_null(v))
         return 0;
     if (n > LIST_MAX || (!json_is_array(v) && !json_is_object(v)))
         return -EINVAL;
+    if (n == 0)
+        return 0;
     char **list = calloc(n + 1, sizeof(*list));
     if (!list)
         return -ENOMEM;

@@ -83,6 +83,10 @@ static int overlay(int lower_fd, int upper_fd, uint32_t ids, int *ret_fd, struct
         { "lowerdir", lower },
         { "upperdir", upper },
         { "workdir", work },
+        /* Whatever this kernel's defaults: a layer written from the upper directory (diff) knows
+         * files, whiteouts and opaque directories, not renamed directories and files without data. */
+        { "redirect_dir", "off" },
+        { "metacopy", "off" },
     };
     /* Keeps its capabilities: the caller has set SECBIT_NO_SETUID_FIXUP. */
     (void)setfsuid(ids);

@@ -18,6 +18,7 @@
 #define VALUE_MAX (64 * 1024)
 #define BYTES_MAX (256ull * 1024 * 1024 * 1024) /* with holes: the writer is fed those too */
 #define LINKS_FIRST 256
+#define HOLES_MIN (256ll * 1024 * 1024)
 
 /* Where the first name of a file with several lies in the tar. */
 struct first_name {
@@ -120,12 +121,14 @@ static void describe(struct archive_entry *e, const char *path, const struct sta
     archive_entry_set_size(e, S_ISREG(st->st_mode) ? st->st_size : 0);
 }
 
+/* Only large holes: docker cannot write out again what it read in the sparse form, and smaller ones
+ * are found again by whoever unpacks the zeros. */
 static int add_holes(struct diff *d, int fd, const struct stat *st, struct archive_entry *e,
                      struct err *err)
 {
     off_t at = 0;
-    if (st->st_size <= 0 || lseek(fd, 0, SEEK_HOLE) >= st->st_size)
-        return 0; /* no hole in it */
+    if (st->st_size - st->st_blocks * 512 < HOLES_MIN)
+        return 0;
     while (at < st->st_size) {
         off_t data = lseek(fd, at, SEEK_DATA);
         if (data < 0 && errno == ENXIO)

@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -133,6 +134,33 @@ static int write_all(int fd, const char *p, size_t n, int64_t offset)
     return 0;
 }
 
+static bool all_zero(const char *p, size_t n)
+{
+    return n == 0 || (p[0] == '\0' && memcmp(p, p + 1, n - 1) == 0);
+}
+
+/* Leaves runs of zeros out: many tools write the holes of a file down as such. */
+static int write_data(int fd, const char *p, size_t n, int64_t offset, uint64_t *bytes)
+{
+    for (size_t at = 0, end; at < n; at = end) {
+        size_t step = BLOCK - (size_t)((uint64_t)offset + at) % BLOCK;
+        end = at + step < n ? at + step : n;
+        if (all_zero(p + at, end - at))
+            continue;
+        while (end < n) { /* as much as has something in it */
+            size_t more = n - end < BLOCK ? n - end : BLOCK;
+            if (all_zero(p + end, more))
+                break;
+            end += more;
+        }
+        int r = write_all(fd, p + at, end - at, offset + (int64_t)at);
+        if (r < 0)
+            return r;
+        *bytes += end - at;
+    }
+    return 0;
+}
+
 static int fill(struct layer *l, int fd, const char *path, struct archive_entry *e, struct err *err)
 {
     const void *p;
@@ -141,9 +169,8 @@ static int fill(struct layer *l, int fd, const char *path, struct archive_entry 
     uint64_t bytes = 0;
     int r;
     while ((r = stream_data(l->in, &p, &n, &offset, err)) > 0) {
-        if (write_all(fd, p, n, offset) < 0)
+        if (write_data(fd, p, n, offset, &bytes) < 0)
             return failed(err, path, "write");
-        bytes += n;
     }
     if (r < 0)
         return r;
