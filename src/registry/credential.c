@@ -104,10 +104,11 @@ static int basic_header(const struct credential *cred, char **ret_header, struct
         return err_set(err, ENOMEM, "cannot allocate credentials");
     }
     size_t n = strlen(pair);
-    char *header = calloc(1, 6 + 4 * ((n + 2) / 3) + 1);
+    size_t size = 6 + 4 * ((n + 2) / 3) + 1;
+    char *header = malloc(size);
     if (!header)
         return err_set(err, ENOMEM, "cannot allocate credentials");
-    memcpy(header, "Basic ", 6);
+    (void)snprintf(header, size, "Basic ");
     (void)EVP_EncodeBlock((unsigned char *)header + 6, (const unsigned char *)pair, (int)n);
     *ret_header = header;
     return 0;

@@ -51,7 +51,7 @@ int url_origin(const char *url, bool *ret_tls, char ret_host[EXCHANGE_HOST_MAX],
 bool url_same_origin(const char *a, const char *b)
 {
     char host_a[EXCHANGE_HOST_MAX], host_b[EXCHANGE_HOST_MAX];
-    bool tls_a, tls_b;
+    bool tls_a = false, tls_b = false;
     return url_origin(a, &tls_a, host_a, NULL) >= 0 && url_origin(b, &tls_b, host_b, NULL) >= 0 &&
            tls_a == tls_b && strcasecmp(host_a, host_b) == 0;
 }
