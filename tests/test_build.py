@@ -492,6 +492,7 @@ def test_builds_are_in_no_list_and_leave_no_event(fresh):
     assert fresh.api.ok("GET", "/v1/sandboxes?state=running,stopped")["sandboxes"] == []
     events = fresh.api.ok("GET", f"/v1/events?since={before}")["events"]
     assert {e["type"] for e in events} <= {"image.added"}
+    assert "warren_builds_total 1\n" in fresh.api.call("GET", "/metrics").body.decode()
 
 
 SLOW = "FROM tiny\nRUN echo first >/1\nRUN echo begun; while :; do sleep 0.1; done\n"

@@ -160,6 +160,8 @@ void core_counts(struct core *core, struct core_counts *ret_counts)
         .exec_failures = atomic_load(&core->exec_failures),
         .deletes = atomic_load(&core->deletes),
         .ooms = atomic_load(&core->ooms),
+        .builds = atomic_load(&core->builds_done),
+        .build_failures = atomic_load(&core->build_failures),
         .warm_creates = atomic_load(&core->warm_creates),
         .pool_ready = warm_pool_ready(core),
         .pool_size = core->pool.blank.size,

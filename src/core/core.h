@@ -37,6 +37,7 @@ const char *core_run_dir(const struct core *core);
 
 struct core_counts {
     uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
+    uint64_t builds, build_failures;
     uint64_t warm_creates; /* of the creates: from a cell that was ready */
     unsigned states[8];    /* by enum sandbox_state */
     unsigned running, stopped, pool_ready, pool_size;

@@ -212,6 +212,8 @@ static int put_numbers(struct metrics *m, const struct core_counts *c, struct bu
           c->create_failures },
         { "warren_sandbox_deletes_total", "counter", "Sandboxes deleted.", c->deletes },
         { "warren_sandbox_ooms_total", "counter", "Commands ended by a memory limit.", c->ooms },
+        { "warren_builds_total", "counter", "Images built.", c->builds },
+        { "warren_build_failures_total", "counter", "Builds that failed.", c->build_failures },
         { "warren_execs_total", "counter", "Commands started.", c->execs },
         { "warren_exec_failures_total", "counter", "Commands that could not be started.",
           c->exec_failures },
