@@ -61,10 +61,10 @@ struct member {
 
 static void put_header(struct buf *out, const struct member *m)
 {
+    static const char magic[] = { 'u', 's', 't', 'a', 'r', 0, '0', '0' };
     char h[TAR_BLOCK] = { 0 };
     unsigned sum = 0;
-    size_t name_len = strlen(m->name);
-    memcpy(h, m->name, name_len < NAME_FIELD ? name_len : NAME_FIELD);
+    memcpy(h, m->name, strnlen(m->name, NAME_FIELD)); /* no NUL where it fills the field */
     octal(h + 100, 8, m->mode);
     octal(h + 108, 8, 0);
     octal(h + 116, 8, 0);
@@ -74,7 +74,7 @@ static void put_header(struct buf *out, const struct member *m)
     h[156] = m->type;
     if (m->link)
         memcpy(h + 157, m->link, strnlen(m->link, NAME_FIELD));
-    memcpy(h + 257, "ustar\00000", 8);
+    memcpy(h + 257, magic, sizeof(magic));
     for (size_t i = 0; i < sizeof(h); i++)
         sum += (unsigned char)h[i];
     octal(h + 148, 7, sum);
@@ -217,16 +217,17 @@ static int open_file(struct pack *p, int dirfd, const char *name, struct stat *s
     return 0;
 }
 
-static int add_link(struct pack *p, int dirfd, const char *name, struct member *m)
+static int add_link(struct pack *p, int dirfd, const char *name, const struct member *entry)
 {
+    struct member m = *entry;
     char target[PATH_MAX];
     ssize_t n = readlinkat(dirfd, name, target, sizeof(target) - 1);
     if (n < 0)
         return failed(p, errno, "read the link");
     target[n] = '\0';
-    m->type = '2';
-    m->link = target;
-    put_member(&p->head, m);
+    m.type = '2';
+    m.link = target;
+    put_member(&p->head, &m);
     return 0;
 }
 

@@ -21,6 +21,8 @@ static int bad(const struct dockerfile_step *step, struct err *err, const char *
 
 /* ---- lists that end with a NULL ---- */
 
+static char *const no_list[] = { NULL };
+
 static size_t list_len(char *const *list)
 {
     size_t n = 0;
@@ -67,7 +69,7 @@ int build_argv(const struct build_stage *st, const struct dockerfile_step *step,
     static char sh[] = "/bin/sh", c[] = "-c";
     static char *const usual[] = { sh, c, NULL };
     char *const *shell = st->config.shell && st->config.shell[0] ? st->config.shell : usual;
-    return list_set(list, step->json ? NULL : shell, step->words, step->n_words);
+    return list_set(list, step->json ? no_list : shell, step->words, step->n_words);
 }
 
 /* ---- EXPOSE ---- */
@@ -215,7 +217,9 @@ static int change(struct build_stage *st, const struct dockerfile_step *step, st
         for (size_t i = 0; i < step->n_words && r >= 0; i++)
             r = list_add(&st->config.volumes, step->words[i]);
         break;
-    case DOCKERFILE_SHELL: r = list_set(&st->config.shell, NULL, step->words, step->n_words); break;
+    case DOCKERFILE_SHELL:
+        r = list_set(&st->config.shell, no_list, step->words, step->n_words);
+        break;
     case DOCKERFILE_CMD:
     case DOCKERFILE_ENTRYPOINT: r = set_command(st, step); break;
     case DOCKERFILE_HEALTHCHECK: r = set_health(st, step); break;

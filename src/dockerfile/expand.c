@@ -224,9 +224,8 @@ static int put_double(struct reader *rd, struct buf *out)
             r = put_dollar(rd, out);
             continue;
         }
-        if (*rd->p == rd->x->escape && rd->p[1] && strchr("\"$", rd->p[1]))
-            rd->p++;
-        else if (*rd->p == rd->x->escape && rd->p[1] == rd->x->escape)
+        bool hides = rd->p[1] == '"' || rd->p[1] == '$' || rd->p[1] == rd->x->escape;
+        if (*rd->p == rd->x->escape && hides)
             rd->p++;
         r = put(rd, out, rd->p++, 1);
     }
