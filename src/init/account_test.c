@@ -94,3 +94,43 @@ TEST(root_exists_where_no_file_does)
     struct account b;
     CHECK_EQ(account_resolve("user", none, none, &b), -ENOENT);
 }
+
+TEST(an_owner_is_a_user_a_group_or_both)
+{
+    static const struct {
+        const char *spec;
+        int r;
+        uid_t uid;
+        gid_t gid;
+    } cases[] = {
+        { "user", 0, 1000, (gid_t)-1 },
+        { "user:", 0, 1000, 1000 },
+        { "user:sudo", 0, 1000, 27 },
+        { ":sudo", 0, (uid_t)-1, 27 },
+        { ":", 0, (uid_t)-1, (gid_t)-1 },
+        { "4242", 0, 1002, (gid_t)-1 }, /* a login name of digits */
+        { "77:88", 0, 77, 88 },
+        { "none", -ENOENT, 0, 0 },
+        { "user:none", -ESRCH, 0, 0 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        uid_t uid = 0;
+        gid_t gid = 0;
+        CHECK_EQ(account_owner(
+                     cases[i].spec, (struct account_text){ passwd_text, sizeof(passwd_text) - 1 },
+                     (struct account_text){ group_text, sizeof(group_text) - 1 }, &uid, &gid),
+                 cases[i].r);
+        CHECK_EQ(uid, cases[i].uid);
+        CHECK_EQ(gid, cases[i].gid);
+    }
+}
+
+TEST(a_number_has_a_name_where_the_file_says_so)
+{
+    struct account_text passwd = { passwd_text, sizeof(passwd_text) - 1 };
+    char name[8];
+    CHECK(account_name_of(passwd, 1000, name, sizeof(name)));
+    CHECK_STR(name, "user");
+    CHECK(!account_name_of(passwd, 5, name, sizeof(name)));
+    CHECK(!account_name_of(passwd, 1000, name, 4)); /* does not fit */
+}

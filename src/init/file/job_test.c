@@ -276,3 +276,65 @@ TEST(a_removal_says_what_it_does_not_remove)
     CHECK_STR(rig_run(&r), "file_busy");
     rig_leave();
 }
+
+TEST(a_large_directory_is_listed_by_pages_and_removed)
+{
+    enum { MANY = 5000, PAGE = 700 };
+    char name[64], after[600] = "", last[600] = "";
+    size_t seen = 0;
+    struct rig r;
+    rig_enter();
+    CHECK_OK(mkdir(rig_path("d"), 0755));
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(name, sizeof(name), "d/%d", i * 7919 % 100003);
+        rig_file(name, "");
+    }
+    do {
+        rig_ask(&r, WIRE_FILE_LIST, "root", rig_path("d"));
+        rig_put(&r, WIRE_T_LIMIT, PAGE);
+        if (*after)
+            rig_text_field(&r, WIRE_T_AFTER, after);
+        rig_go(&r);
+        while (rig_next(&r) == 0 && r.h.type == WIRE_ENTRY) {
+            char path[600];
+            rig_string(&r, WIRE_T_PATH, path, sizeof(path));
+            CHECK(strcmp(last, path) < 0);
+            (void)snprintf(last, sizeof(last), "%s", path);
+            seen++;
+        }
+        CHECK_EQ(r.h.type, WIRE_OK);
+        rig_string(&r, WIRE_T_AFTER, after, sizeof(after));
+        rig_done(&r);
+    } while (*after);
+    CHECK_EQ(seen, MANY);
+    rig_ask(&r, WIRE_FILE_REMOVE, "root", rig_path("d"));
+    rig_put(&r, WIRE_T_FLAGS, WIRE_F_RECURSIVE);
+    CHECK_STR(rig_run(&r), "");
+    CHECK(!rig_is_there("d"));
+    rig_leave();
+}
+
+TEST(a_deep_tree_is_no_trouble_and_one_too_deep_is_said_to_be)
+{
+    struct rig r;
+    rig_enter();
+    int fd = open(rig_top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (int depth = 0; fd >= 0 && depth < 2100; depth++) { /* far longer than any path may be */
+        CHECK_OK(mkdirat(fd, "deeper", 0777));
+        int next = openat(fd, "deeper", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void)close(fd);
+        fd = next;
+    }
+    CHECK(fd >= 0);
+    (void)close(fd);
+    rig_ask(&r, WIRE_FILE_USAGE, "root", rig_path("deeper"));
+    rig_go(&r);
+    (void)rig_finish(&r);
+    CHECK_EQ(r.h.type, WIRE_OK);
+    CHECK(strstr(r.skipped, ":name_too_long ") != NULL);
+    rig_done(&r);
+    rig_ask(&r, WIRE_FILE_REMOVE, "root", rig_path("deeper"));
+    rig_put(&r, WIRE_T_FLAGS, WIRE_F_RECURSIVE);
+    CHECK_STR(rig_run(&r), "name_too_long");
+    rig_leave();
+}
