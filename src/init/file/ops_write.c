@@ -99,6 +99,9 @@ static int replace(struct job *j, const struct place *at, bool there)
         r = -errno;
     if (r == 0)
         r = stage_commit(&s, at->name, ask_is(j->ask, WIRE_F_EXCLUSIVE));
+    if (r >= 0 && s.spooled && ask_has(j->ask, WIRE_T_MODE) &&
+        fchmodat(at->dir, at->name, (mode_t)j->ask->mode, AT_SYMLINK_NOFOLLOW) < 0)
+        r = -errno;
     return r < 0 ? job_fail(j, r, at->path) : r;
 }
 

@@ -159,6 +159,13 @@ static ssize_t splice_file(struct talk *t, int file, size_t n)
             continue;
         if (some < 0 && (errno == EPIPE || errno == ECONNRESET || errno == EAGAIN))
             return -EPIPE;
+        if (some < 0 && errno == EINVAL) { /* a file that cannot be spliced can be read */
+            size_t piece = n - done < COPY_MAX ? n - done : COPY_MAX;
+            some = copy_file(t, file, piece);
+            r = some < 0 ? (int)some : talk_flush(t);
+            if (r < 0)
+                return r;
+        }
         if (some <= 0)
             break;
         done += (size_t)some;
