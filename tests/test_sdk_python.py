@@ -501,6 +501,25 @@ def test_the_readme_runs(daemon):
     assert "42" in done.stdout
 
 
+def test_nothing_is_left_open(daemon):
+    """Kept connections go with their client, streams with their end or close."""
+    code = """
+import sys, warren_sandbox
+sys.unraisablehook = lambda it: (print("left open:", it.exc_value), sys.stdout.flush())
+client = warren_sandbox.Client()
+with client.create("tiny") as box:
+    box.run("true", on_stdout=print)
+    with box.stream("echo a; sleep 5") as events:
+        next(events)
+del client, box, events
+"""
+    env = {**os.environ, "WARREN_URL": daemon.url, "WARREN_API_KEY": daemon.key,
+           "PYTHONPATH": str(SDK)}
+    done = subprocess.run(["/usr/bin/python3", "-B", "-W", "error::ResourceWarning", "-c", code],
+                          env=env, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+
+
 def test_only_the_standard_library_is_used():
     allowed = set(sys.stdlib_module_names) | {"warren_sandbox"}
     import ast

@@ -193,6 +193,10 @@ class Transport:
         for connection in idle:
             connection.close()
 
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # one that was never finished has no list
+            self.close()
+
     # -- requests
 
     def _headers(self, extra: Optional[Mapping[str, str]]) -> Dict[str, str]:
