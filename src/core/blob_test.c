@@ -80,3 +80,40 @@ TEST(blobs_of_nothing_go_at_the_next_start_or_a_prune_unless_somebody_holds)
     free(pruned.layers);
     world_free(w);
 }
+
+TEST(a_blob_that_is_there_is_not_begun_again)
+{
+    struct world *w = world_new(0);
+    struct blob_writer *b;
+    struct err err = ERR_INIT;
+    char digest[DIGEST_SIZE];
+    uint64_t offset;
+    CHECK_OK(blob_put(w->core, "abc", 3, digest, &err));
+    CHECK_EQ(blob_resume(w->core, ABC, &b, &offset, &err), -EBUSY);
+    CHECK_STR(err.what, "blob_busy");
+    CHECK_EQ(faccessat(w->core->blobs.partial, ABC + DIGEST_HEX, F_OK, 0), -1);
+    world_free(w);
+}
+
+TEST(a_prune_takes_the_downloads_that_nobody_goes_on_with)
+{
+    struct world *w = world_new(0);
+    struct blob_writer *b, *import;
+    struct err err = ERR_INIT;
+    char digest[DIGEST_SIZE];
+    uint64_t offset, size;
+    CHECK_OK(blob_begin(w->core, &import, &err));
+    CHECK_OK(blob_resume(w->core, ABC, &b, &offset, &err));
+    CHECK_OK(blob_write(b, "ab", 2, &err));
+    (void)blobs_drop_partial(w->core); /* it is being written */
+    blob_abort(b);
+    CHECK_OK(blob_resume(w->core, ABC, &b, &offset, &err));
+    CHECK_EQ(offset, 2);
+    blob_abort(b);
+    (void)blobs_drop_partial(w->core);
+    CHECK_OK(blob_resume(w->core, ABC, &b, &offset, &err));
+    CHECK_EQ(offset, 0);
+    blob_abort(b);
+    CHECK_OK(blob_finish(import, NULL, digest, &size, &err));
+    world_free(w);
+}

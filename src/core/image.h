@@ -136,5 +136,5 @@ struct image_pruned {
     size_t n;
     uint64_t freed_bytes;
 };
-/* Removes every orphan: layers kept for builds, blobs and trees of nothing. */
+/* Removes every orphan: layers kept for builds, blobs and trees of nothing, half-done downloads. */
 int image_prune(struct core *core, struct image_pruned *ret_pruned, struct err *err);

@@ -235,6 +235,8 @@ void blobs_close(struct core *core);
 int blobs_each(struct core *core, int (*fn)(void *ctx, const char *digest, int64_t touched_ms,
                                             uint64_t size),
                void *ctx);
+/* Downloads that were left for later; the bytes that gave back. */
+uint64_t blobs_drop_partial(struct core *core);
 /* registries.c */
 int registries_init(struct registries *r, const struct core_config *config, struct err *err);
 void registries_done(struct registries *r);
