@@ -7,10 +7,8 @@ struct create_opts {
 };
 
 static const struct opt create_table[] = {
-    SHAPE_TEMPLATE_OPTS(struct create_opts),
-    SHAPE_IMAGE_OPTS(struct create_opts),
-    SHAPE_LIMIT_OPTS(struct create_opts),
-    SHAPE_MAKE_OPTS(struct create_opts),
+    SHAPE_TEMPLATE_OPTS(struct create_opts), SHAPE_IMAGE_OPTS(struct create_opts),
+    SHAPE_LIMIT_OPTS(struct create_opts),    SHAPE_MAKE_OPTS(struct create_opts),
     SHAPE_LIFE_OPTS(struct create_opts),
 };
 

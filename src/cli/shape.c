@@ -30,12 +30,8 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
     const struct {
         const char *name, *value;
     } texts[] = {
-        { "template", s->template },
-        { "image", s->image },
-        { "name", s->name },
-        { "user", s->user },
-        { "workdir", s->workdir },
-        { "on_timeout", s->on_timeout },
+        { "template", s->template }, { "image", s->image },     { "name", s->name },
+        { "user", s->user },         { "workdir", s->workdir }, { "on_timeout", s->on_timeout },
         { "on_idle", s->on_idle },
     };
     _cleanup_json_ json_t *o = json_object();

@@ -185,7 +185,7 @@ struct build; /* build.h */
 
 struct core {
     char *run_dir;
-    int archive_fd; /* the program warren-archive, held open; 0 or below: it is not there */
+    int archive_fd;        /* the program warren-archive, held open; 0 or below: it is not there */
     _Atomic bool stopping; /* give up waiting for a keeper that is away */
     struct store *store;
     struct table table;
@@ -232,8 +232,8 @@ bool image_tree_known(struct core *core, const char *tree);
 void image_tree_release(struct core *core, const char *tree);
 int blobs_open(struct core *core, const char *data_dir, struct err *err);
 void blobs_close(struct core *core);
-int blobs_each(struct core *core, int (*fn)(void *ctx, const char *digest, int64_t touched_ms,
-                                            uint64_t size),
+int blobs_each(struct core *core,
+               int (*fn)(void *ctx, const char *digest, int64_t touched_ms, uint64_t size),
                void *ctx);
 /* Downloads that were left for later; the bytes that gave back. */
 uint64_t blobs_drop_partial(struct core *core);

@@ -62,7 +62,7 @@ struct sandbox_spec {
     int64_t timeout_ms, idle_timeout_ms; /* 0: none */
     enum sandbox_end on_timeout, on_idle;
     uint64_t revision; /* counts its updates; not the client's to say */
-    struct boot boot; /* the template's, as it was then */
+    struct boot boot;  /* the template's, as it was then */
 };
 void sandbox_spec_init(struct sandbox_spec *spec); /* the documented defaults */
 void sandbox_spec_done(struct sandbox_spec *spec);

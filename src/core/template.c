@@ -374,8 +374,8 @@ int template_remove(struct core *core, const char *owner, const char *name, stru
 
 void templates_drop(struct core *core, const char *owner)
 {
-    struct template *list;
-    size_t n;
+    struct template *list = NULL;
+    size_t n = 0;
     if (template_list(core, owner, &list, &n, NULL) < 0)
         return;
     for (size_t i = 0; i < n; i++)
