@@ -232,6 +232,7 @@ static int init(struct build *b, const struct build_config *config, struct err *
 {
     b->no_cache = config->no_cache;
     b->public = config->public;
+    b->trusted = config->trusted;
     b->more_fd = b->alive[0] = b->alive[1] = -1;
     scope_world_init(&b->world, '\\');
     (void)pthread_mutex_init(&b->lock, NULL);

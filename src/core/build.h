@@ -29,6 +29,7 @@ struct build_config {
     const struct pairs *args;
     bool no_cache;
     bool public;
+    bool trusted; /* asked by the operator: may pull from private addresses */
 };
 
 /* Checks what was asked and makes the place for the context. */

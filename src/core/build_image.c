@@ -34,10 +34,12 @@ static int from_image(struct build *b, struct build_stage *st, const char *name,
 {
     struct image image;
     int r = image_resolve(b->core, b->owner, name, &image, &st->config, err);
-    if (r == -ENOENT)
-        return err_name(err, ENOENT, "image_not_found",
-                        "line %u: no image '%.128s' here; `warren image pull %.128s` fetches it",
-                        b->line, name, name);
+    if (r == -ENOENT) {
+        r = build_pull(b, name, err);
+        if (r < 0)
+            return r;
+        r = image_resolve(b->core, b->owner, name, &image, &st->config, err);
+    }
     if (r < 0)
         return err_wrap(err, r, "line %u", b->line);
     r = image_layers(b->core, &image, &st->layers.items, &st->layers.n, err);

@@ -56,7 +56,7 @@ struct build {
     char owner[OWNER_MAX];
     char name[IMAGE_NAME_MAX];
     char *dockerfile_name, *target;
-    bool no_cache, public;
+    bool no_cache, public, trusted;
     struct image_hold hold;
     bool holds, listed;
 
@@ -173,6 +173,9 @@ int build_key_end(struct build_key *key, char ret_key[DIGEST_SIZE], struct err *
 /* 1 and a chain ("": the step changed nothing); 0. */
 int build_cache_find(struct build *b, const char *key, char ret_chain[DIGEST_SIZE]);
 void build_cache_put(struct build *b, const char *key, const char *chain);
+
+/* build_pull.c: an image that is not here, from its registry. */
+int build_pull(struct build *b, const char *name, struct err *err);
 
 /* build_image.c */
 int build_stage_begin(struct build *b, size_t i, struct err *err);

@@ -41,11 +41,11 @@ static int image_cell(struct build *b, const char *name, struct build_cell **ret
                         "line %u: copies from over %zu images; begin stages from them instead",
                         b->line, ARRAY_LEN(b->others));
     int r = image_resolve(b->core, b->owner, name, &image, NULL, err);
-    if (r == -ENOENT)
-        return err_name(err, ENOENT, "image_not_found",
-                        "line %u: neither a stage nor an image is called '%.128s'; `warren image "
-                        "pull` fetches images",
-                        b->line, name);
+    if (r == -ENOENT) {
+        r = build_pull(b, name, err);
+        if (r >= 0)
+            r = image_resolve(b->core, b->owner, name, &image, NULL, err);
+    }
     if (r >= 0)
         r = build_cell_make(b, image.tree, false, &b->others[b->n_others].cell, err);
     if (r < 0)

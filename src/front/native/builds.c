@@ -31,6 +31,7 @@ static int read_query(const struct request *req, struct build_config *config, st
     if (r < 0)
         return r;
     config->owner = req->owner;
+    config->trusted = req->admin;
     config->args = args;
     config->name = uri_param(&req->uri, "name");
     config->dockerfile = uri_param(&req->uri, "dockerfile");
