@@ -177,6 +177,18 @@ def files(api, **_):
         api.ok("DELETE", at + "/xattrs?path=/tmp/a&name=user.note")
         api.ok("GET", at + "/usage?path=/tmp")
         assert api.ok("GET", at + "/find?path=/tmp&name=c&name=zz&type=file&limit=5")["entries"]
+        for kind in ("tar", "tar.gz", "tar.zst", "zip"):
+            assert api.call("GET", f"{at}/archive?path=/tmp/d&format={kind}").body
+        tar = {"Content-Type": "application/x-tar"}
+        assert api.ok("PUT", at + "/archive?path=/tmp/u&format=auto", make_tar({"x": b"1"}), headers=tar)["files"]
+        many = api.call("POST", at + "/read", {"paths": ["/tmp/a", "/tmp/nope"]})
+        assert many.status == 200 and b"X-Warren-Error" in many.body
+        assert api.call("POST", at + "/read", {"paths": ["/tmp/a"]},
+                        headers={"Accept": "application/x-tar"}).status == 200
+        assert api.ok("POST", at + "/write?path=/tmp/w", make_tar({"y": b"22"}), headers=tar)["bytes"] == 2
+        part = (b'--b\r\nContent-Disposition: form-data; name="f"; filename="/tmp/p"\r\n\r\nhi\r\n--b--\r\n')
+        assert api.ok("POST", at + "/write", part,
+                      headers={"Content-Type": "multipart/form-data; boundary=b"})["entries"]
         api.ok("DELETE", at + "?path=/tmp/d&recursive=true")
         api.refused(404, "file_not_found", "GET", at + "?path=/tmp/nope")
 
@@ -199,6 +211,7 @@ def images(api, tiny_tar, **_):
     api.ok("DELETE", "/v1/images/oa-commit")
     api.ok("DELETE", "/v1/images/oa-image%3Atwo")
     api.ok("DELETE", "/v1/images/oa-image")
+    api.ok("POST", "/v1/images/prune", {})
     api.refused(404, "image_not_found", "DELETE", "/v1/images/oa-image")
 
 
