@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import tarfile
+import threading
 import uuid
 
 import pytest
@@ -79,6 +80,23 @@ def make_tar(files):
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
     return out.getvalue()
+
+
+class Toucher:
+    """Writes a file again and again, so that a watcher has something to see."""
+
+    def __init__(self, api, path):
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.run, args=(harness.Api(api.connect, api.key), path))
+        self.thread.start()
+
+    def run(self, api, path):
+        while not self.done.wait(0.05):
+            api.call("PUT", path, b"again")
+
+    def close(self):
+        self.done.set()
+        self.thread.join()
 
 
 @contextlib.contextmanager
@@ -189,6 +207,19 @@ def files(api, **_):
         part = (b'--b\r\nContent-Disposition: form-data; name="f"; filename="/tmp/p"\r\n\r\nhi\r\n--b--\r\n')
         assert api.ok("POST", at + "/write", part,
                       headers={"Content-Type": "multipart/form-data; boundary=b"})["entries"]
+        found = api.ok("POST", at + "/search", {"path": "/tmp", "text": "h[ae]l", "regex": True, "ignore_case": True,
+                                                "include": ["a*"], "limit": 5})
+        assert found["matches"][0]["line"] == 1
+        api.ok("POST", at + "/replace", {"paths": ["/tmp/a"], "text": "hel", "replacement": "x", "dry_run": True})
+        assert api.ok("POST", at + "/replace", {"path": "/tmp/a", "text": "hel", "replacement": "x"})["count"] == 1
+        number = api.ok("POST", at + "/watches", {"path": "/tmp", "recursive": True})["watch"]
+        api.call("PUT", at + "?path=/tmp/seen", b"1", headers=raw)
+        assert api.ok("GET", f"{at}/watches/{number}?wait_s=10")["events"]
+        api.ok("DELETE", f"{at}/watches/{number}")
+        api.refused(404, "watch_not_found", "GET", f"{at}/watches/{number}")
+        with contextlib.closing(Toucher(api, at + "?path=/tmp/seen")):
+            lines = api.head_of(at + "/watch?path=/tmp&recursive=true", 3)
+        assert lines[0] == {"type": "ready"} and lines[1]["path"] == "/tmp/seen"
         api.ok("DELETE", at + "?path=/tmp/d&recursive=true")
         api.refused(404, "file_not_found", "GET", at + "?path=/tmp/nope")
 
