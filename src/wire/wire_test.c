@@ -70,3 +70,14 @@ TEST(a_frame_crosses_a_socket_whole)
     CHECK_EQ(wire_recv(sv[1], &h, &b, 1000), -EPIPE);
     close(sv[1]);
 }
+
+TEST(a_data_frame_is_no_longer_than_a_piece)
+{
+    unsigned char head[WIRE_HEADER_SIZE];
+    struct wire_header h = { .type = WIRE_DATA, .len = WIRE_BULK_MAX }, got;
+    wire_header_put(head, &h);
+    CHECK_OK(wire_header_get(head, &got));
+    h.len++;
+    wire_header_put(head, &h);
+    CHECK_EQ(wire_header_get(head, &got), -EPROTO);
+}

@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include "init/file/rig.h"
 
 static const char *const names[] = {
@@ -121,6 +123,37 @@ TEST(a_lone_file_is_watched_through_its_replacement)
     CHECK_STR(changes(&r, "write:f"), "write:f ");
     CHECK_OK(unlink(rig_path("f")));
     CHECK_STR(changes(&r, "remove:f"), "remove:f ");
+    rig_done(&r);
+    rig_leave();
+}
+
+TEST(what_the_kernel_dropped_is_said_and_new_directories_are_found_all_the_same)
+{
+    struct rig r;
+    int limit = 0;
+    FILE *f = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+    CHECK(f != NULL && fscanf(f, "%d", &limit) == 1);
+    (void)fclose(f);
+    rig_enter();
+    rig_file("a", "");
+    rig_file("b", "");
+    CHECK_OK(mkdir(rig_path("top"), 0755));
+    watch(&r, "top", WIRE_F_RECURSIVE);
+    CHECK_OK(kill(r.pid, SIGSTOP));            /* it hears nothing while the queue runs over */
+    for (int i = 0; i <= limit / 2 + 1; i++) { /* two events each, none like the one before it */
+        CHECK_OK(link(rig_path(i % 2 ? "a" : "b"), rig_path("top/x")));
+        CHECK_OK(unlink(rig_path("top/x")));
+    }
+    CHECK_OK(mkdir(rig_path("top/late"), 0755));
+    CHECK_OK(kill(r.pid, SIGCONT));
+    uint64_t what = 0;
+    while (what != WIRE_OVERFLOW) {
+        CHECK_OK(rig_next(&r));
+        what = rig_number(&r, WIRE_T_CHANGE);
+    }
+    /* It looks again before it hears more, so this is told if the directory was found. */
+    rig_file("top/late/f", "");
+    CHECK_STR(changes(&r, "create:top/late/f"), "create:top/late/f ");
     rig_done(&r);
     rig_leave();
 }
