@@ -48,7 +48,7 @@ int digest_end(struct digest *d, char ret_digest[DIGEST_SIZE])
     digest_free(d);
     if (!ok)
         return -EIO;
-    memcpy(ret_digest, "sha256:", DIGEST_HEX);
+    (void)snprintf(ret_digest, DIGEST_SIZE, "sha256:");
     hex_encode(raw, n, ret_digest + DIGEST_HEX);
     return 0;
 }

@@ -200,7 +200,7 @@ static int put_head(const struct ex_member *m, struct buf *out)
 {
     char h[TAR_BLOCK] = { 0 };
     unsigned sum = 0;
-    memcpy(h, m->name, strlen(m->name)); /* shorter than the field's 100 */
+    (void)snprintf(h, 100, "%.99s", m->name); /* ours are shorter */
     put_octal(h + 100, 8, 0644);
     put_octal(h + 108, 8, 0);
     put_octal(h + 116, 8, 0);

@@ -104,6 +104,9 @@ int image_resolve(struct core *core, const char *owner, const char *name, struct
     const struct image_name *n = images_find(im, owner, normal);
     if (n) {
         images_describe(im, n, ret_image);
+        struct layer *top = images_layer(im, ret_image->chain);
+        if (top) /* found, so a hold keeps it even if the image goes */
+            top->touched_ms = clock_now_ms();
         if (ret_config)
             r = image_config_copy(&n->content->parsed, ret_config);
     }

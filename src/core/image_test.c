@@ -1,5 +1,7 @@
 #include "core/image.h"
 
+#include <sqlite3.h>
+
 #include "core/fake_keeper.h"
 
 static int import(struct core *core, const char *name, const char *text, struct image *ret_image,
@@ -100,5 +102,80 @@ TEST(a_failed_or_abandoned_import_leaves_nothing)
     CHECK_EQ(import(w->core, "tool", "abc", &image, &err), -ENOTCONN);
     CHECK_STR(err.what, "keeper_unavailable");
     CHECK_EQ(image_resolve(w->core, "default", "tool", &image, NULL, &err), -ENOENT);
+    world_free(w);
+}
+
+TEST(an_image_of_a_state_without_layers_becomes_one_with_a_layer)
+{
+    struct world *w = world_new(0);
+    struct err err = ERR_INIT;
+    struct image image;
+    struct image_export *exp;
+    char path[128];
+    sqlite3 *db;
+    core_free(w->core);
+    (void)snprintf(path, sizeof(path), "%s/state/warren.db", w->dir);
+    CHECK_EQ(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_EQ(
+        sqlite3_exec(db,
+                     "INSERT INTO images VALUES ('old', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+                     "bbbbbbbbbbbbbbbbbbbbbbbbb', 'sha256:x', 77, 5000)",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    CHECK_EQ(sqlite3_close(db), SQLITE_OK);
+    (void)world_start(w, 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(image_resolve(w->core, "another-team", "old", &image, NULL, &err));
+        CHECK_EQ(image.size_bytes, 77);
+        CHECK_EQ(image.created_ms, 5000);
+        CHECK_EQ(image.tree[0], 'b');
+        CHECK_EQ(image_export_begin(w->core, &image, IMAGE_OCI, &exp, &err), -ENOENT);
+        CHECK(strstr(err.msg, "import it again") != NULL);
+        world_restart(w, 0);
+    }
+    world_free(w);
+}
+
+TEST(names_are_of_one_shape)
+{
+    static const char *const good[] = { "a", "base", "repo/name:tag",
+                                        "h.io:5000/a/b_c-d.e:V1.2_x-y", "a:latest" };
+    static const char *const bad[] = { "",   "A",     "a/",     "/a",        "a//b", "a b",
+                                       "a:", "a:.x",  "a:b/c:", "..",        "a/..", "a/../b",
+                                       "-a", "a:b c", "a\nb",   "a@sha256:x" };
+    char name[IMAGE_NAME_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        CHECK(image_name_valid(good[i]));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CHECK(!image_name_valid(bad[i]));
+    CHECK_OK(image_name_normal("h:1/a:latest", name, NULL));
+    CHECK_STR(name, "h:1/a");
+    CHECK_OK(image_name_normal("h:1/a:later", name, NULL));
+    CHECK_STR(name, "h:1/a:later");
+}
+
+TEST(a_team_sees_its_own_and_public_images_and_removes_only_its_own)
+{
+    struct world *w = world_new(0);
+    struct err err = ERR_INIT;
+    struct image image, *all;
+    struct image_import *imp;
+    size_t n = 0;
+    CHECK_OK(image_import_begin(w->core, "red", "tool", false, &imp, &err));
+    CHECK_OK(image_import_write(imp, "abc", 3, &err));
+    CHECK_OK(image_import_finish(imp, &image, &err));
+    CHECK_EQ(image_resolve(w->core, "blue", "tool", &image, NULL, &err), -ENOENT);
+    CHECK_OK(image_list(w->core, "blue", NULL, &all, &n, &err));
+    CHECK_EQ(n, 1); /* base, which is public */
+    free(all);
+    CHECK_EQ(image_remove(w->core, "blue", "base", &err), -EPERM);
+    CHECK_STR(err.what, "forbidden");
+    CHECK_EQ(image_remove(w->core, "blue", "tool", &err), -ENOENT);
+    CHECK_OK(image_tag(w->core, "red", "base", "base", &image, &err));
+    CHECK_STR(image.owner, "red");
+    CHECK(!image.public);
+    CHECK_OK(image_remove(w->core, "red", "base", &err)); /* its own name alone */
+    CHECK_OK(image_resolve(w->core, "red", "base", &image, NULL, &err));
+    CHECK_OK(image_remove(w->core, "red", "tool", &err));
     world_free(w);
 }
