@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "archive/confine.h"
@@ -26,6 +27,7 @@ int main(int argc, char **argv)
                               "warrend starts this program; it is of no use by hand\n");
         return 2;
     }
+    (void)prctl(PR_SET_NAME, "warren-archive"); /* it was started by a descriptor's number */
     (void)signal(SIGPIPE, SIG_IGN);
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* names in archives are that, or bytes */
     (void)setenv("TZ", "UTC0", 1);        /* zip has local times; no file is read for this one */

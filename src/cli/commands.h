@@ -11,6 +11,13 @@ extern const struct command cmd_run, cmd_create, cmd_ls, cmd_get, cmd_exec, cmd_
     cmd_template_ls, cmd_template_get, cmd_template_rm, cmd_team_create, cmd_team_ls,
     cmd_team_update, cmd_team_rm, cmd_doctor, cmd_version, cmd_completion, cmd_complete, cmd_help;
 
+extern const struct command cmd_cp, cmd_files_ls, cmd_files_stat, cmd_files_cat, cmd_files_write,
+    cmd_files_mkdir, cmd_files_mv, cmd_files_cp, cmd_files_rm, cmd_files_chmod, cmd_files_chown,
+    cmd_files_ln, cmd_files_du, cmd_files_find, cmd_files_search, cmd_files_replace,
+    cmd_files_watch;
+/* Entries of files, as paths or with details; as JSON if that was asked for. */
+void files_print(const struct cli *cli, const json_t *list, bool details);
+
 struct sandbox_query {
     const char *state;           /* NULL: any */
     const char *const *metadata; /* "NAME=value", all must match */

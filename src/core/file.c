@@ -274,7 +274,7 @@ int file_do(struct core *core, const struct sandbox *s, const struct file_ask *a
     if (r < 0)
         return r;
     for (;;) {
-        struct file_event ev;
+        struct file_event ev = { 0 };
         r = file_next(call, -1, hangup, &ev, err);
         if (r < 0)
             return r;

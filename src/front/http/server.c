@@ -21,10 +21,10 @@
 #define LOG_MODULE "http"
 
 #define CONNECTIONS_MAX 4096
-#define CONNECTION_BYTES (128 * 1024) /* a request head, and the pieces of a body or an answer */
-#define IDLE_TIMEOUT_S 60            /* between two bytes of a request, and between requests */
-#define BODY_TIMEOUT_MS 300000       /* for a whole body that is not an upload */
-#define IGNORED_BODY_MAX (64 * 1024) /* where no body is wanted */
+#define CONNECTION_BYTES (256 * 1024) /* a request head; half of it is one piece of an upload */
+#define IDLE_TIMEOUT_S 60             /* between two bytes of a request, and between requests */
+#define BODY_TIMEOUT_MS 300000        /* for a whole body that is not an upload */
+#define IGNORED_BODY_MAX (64 * 1024)  /* where no body is wanted */
 #define DRAIN_STRANGER_MAX (64 * 1024 * 1024) /* read on after refusing someone without a key */
 
 /* Sanitizers need several times the stack. */

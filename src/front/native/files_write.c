@@ -80,7 +80,7 @@ static int sink_begin(struct request *req, struct err *err)
     _cleanup_(writing_freep) struct writing *w = calloc(1, sizeof(*w));
     char etag[FILES_ETAG_MAX];
     const char *path = NULL;
-    struct file_ask ask;
+    struct file_ask ask = { 0 };
     enum coding coding = CODING_NONE;
 
     if (!w)
