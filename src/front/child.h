@@ -19,7 +19,7 @@ struct child_config {
 
 struct child {
     pid_t pid;
-    int alive_fd; /* closing it ends the launcher and the keeper */
+    int alive_fd;               /* closing it ends the launcher and the keeper */
     _Atomic uint64_t *restarts; /* of the keeper; a page shared with the launcher, or NULL */
 };
 
