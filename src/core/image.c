@@ -358,7 +358,7 @@ int image_remove(struct core *core, const char *owner, const char *name, struct 
         return err_name(err, EPERM, "forbidden", "image '%.128s' is another team's", name);
     if (!n)
         return not_found(err, name);
-    if (last && box_tree_used(core, image.tree))
+    if (last ? box_tree_used(core, image.tree) : box_image_used(core, image.tree, normal))
         return in_use(err, name);
     if (template_uses_image(core, owner, normal, image.public))
         return err_name(err, EBUSY, "image_in_use",

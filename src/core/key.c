@@ -46,6 +46,8 @@ static int ring_add(struct keyring *k, const struct key_entry *entry)
         return -ENOMEM;
     k->items = items;
     k->items[k->n++] = *entry;
+    if (entry->key.created_ms > k->newest_ms)
+        k->newest_ms = entry->key.created_ms;
     return 0;
 }
 
@@ -57,6 +59,17 @@ static struct key_entry *ring_find(struct keyring *k, const unsigned char *hash)
         if (CRYPTO_memcmp(k->items[i].hash, hash, SHA256_DIGEST_LENGTH) == 0)
             found = &k->items[i];
     return found;
+}
+
+/* Now, or just after the newest there is: takes the lock itself. */
+static int64_t next_moment(struct keyring *k)
+{
+    int64_t now = clock_now_ms();
+    (void)pthread_mutex_lock(&k->lock);
+    k->newest_ms = now > k->newest_ms ? now : k->newest_ms + 1;
+    now = k->newest_ms;
+    (void)pthread_mutex_unlock(&k->lock);
+    return now;
 }
 
 /* ---- loading ---- */
@@ -94,7 +107,7 @@ static int load_row(void *ctx, const struct store_key *row)
 static int add(struct core *core, const char *owner, const char *name, enum key_role role,
                const char *text, struct key *ret_key, struct err *err)
 {
-    struct key_entry e = { .key = { .created_ms = clock_now_ms(), .role = role } };
+    struct key_entry e = { .key = { .created_ms = next_moment(&core->keyring), .role = role } };
     int r = id_random(e.key.id);
     if (r < 0)
         return err_set(err, -r, "cannot make an id");

@@ -61,6 +61,7 @@ struct keyring {
     pthread_mutex_t lock;
     struct key_entry *items;
     size_t n;
+    int64_t newest_ms; /* created_ms of the newest: the next one comes after it, also in lists */
 };
 
 struct feed {

@@ -59,4 +59,6 @@ struct box *box_find(struct table *t, const char *owner, const char *who); /* ow
 size_t box_after(struct table *t, int64_t created_ms, const char *id);
 
 bool box_tree_used(struct core *core, const char *tree);
+/* The same of those only that were made from the image of that name. */
+bool box_image_used(struct core *core, const char *tree, const char *image);
 int sandbox_copy(const struct sandbox *from, struct sandbox *ret_to); /* -ENOMEM */
