@@ -30,7 +30,7 @@ int buf_reserve(struct buf *b, size_t n)
     size_t cap = b->cap ? b->cap : BUF_FIRST;
     while (cap < need)
         cap *= 2;
-    if (cap > b->max + 1)
+    if (cap - 1 > b->max) /* one more for the NUL */
         cap = b->max + 1;
     char *p = realloc(b->data, cap);
     if (!p)

@@ -264,7 +264,7 @@ static int read_enum(const json_t *v, const ProtobufCEnumDescriptor *d, int *ret
 
 static int read_bytes(const json_t *v, ProtobufCBinaryData *ret_b)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(SIZE_MAX); /* the request's own limit holds */
+    _cleanup_(buf_done) struct buf b = BUF_INIT(json_string_length(v) + 4); /* text is longer */
     int r = json_is_string(v) ? base64_decode(json_string_value(v), json_string_length(v), &b)
                               : -EINVAL;
     if (r < 0)
