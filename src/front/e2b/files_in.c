@@ -89,8 +89,7 @@ static int file_close(void *arg, struct err *err)
     (void)file_put_end(u->call); /* if it fails, init says why */
     int r = file_end(u, &path, err);
     file_call_free(take_ptr(u->call));
-    char **written =
-        r < 0 ? NULL : reallocarray(u->written, u->n_written + 1, sizeof(*u->written));
+    char **written = r < 0 ? NULL : reallocarray(u->written, u->n_written + 1, sizeof(*u->written));
     if (!written) {
         free(path);
         return r < 0 ? r : err_set(err, ENOMEM, "cannot allocate an upload");

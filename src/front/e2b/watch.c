@@ -76,8 +76,8 @@ static int put_change(struct watcher *w, struct buf *out, const struct file_even
     if (!change.type || !ev->entry.path)
         return 0;
     change.name = (char *)(uintptr_t)name_below(w, ev->entry.path);
-    bool there = ev->entry.type != 0 && ev->change != WIRE_REMOVED &&
-                 ev->change != WIRE_RENAMED_FROM;
+    bool there =
+        ev->entry.type != 0 && ev->change != WIRE_REMOVED && ev->change != WIRE_RENAMED_FROM;
     if (w->with_entry && there && entry_fill(&w->envd, &ev->entry, &entry) >= 0) {
         change.has_entry_case = FILESYSTEM__FILESYSTEM_EVENT__HAS_ENTRY_ENTRY;
         change.entry = &entry.info;
