@@ -1,9 +1,10 @@
 """Teams that know nothing of each other, their keys' roles, and how much they may use."""
 import concurrent.futures
+import subprocess
 
 import pytest
 
-from harness import until
+from harness import BUILD, until
 
 
 @pytest.fixture
@@ -218,3 +219,36 @@ def test_the_command_line_looks_after_teams(daemon, team):
         assert cli("usage", "--since", "2h", "--from", "x", env=mine).returncode == 2
     finally:
         assert cli("team", "rm", "green").returncode == 0
+
+
+# What a request needs to get past the check of its own shape: then only the team can stop it.
+QUERIES = ["", "?path=/etc/passwd", "?path=/etc&name=*", "?path=/etc&format=tar"]
+BODIES = {"exec": {"shell": "true"}, "processes": {"shell": "true"}, "signal": {"signal": 9},
+          "resize": {"rows": 1, "cols": 1}, "move": {"from": "/a", "to": "/b"}, "copy": {"from": "/a", "to": "/b"},
+          "mkdir": {"path": "/x"}, "chmod": {"path": "/x", "mode": "0644"}, "chown": {"path": "/x", "owner": "root"},
+          "symlink": {"path": "/x", "target": "/y"}, "truncate": {"path": "/x", "size": 0},
+          "xattrs": {"path": "/x", "name": "user.x", "value": "y"}, "search": {"path": "/etc", "text": "root"},
+          "replace": {"path": "/tmp", "text": "a", "replacement": "b"}, "read": {"paths": ["/etc/passwd"]},
+          "watches": {"path": "/tmp"}, "commit": {"name": "stolen"}, "{id}": {"metadata": {"a": "b"}}}
+
+
+def sandbox_routes():
+    out = subprocess.run([str(BUILD / "warrend"), "--routes"], capture_output=True, text=True).stdout
+    return [tuple(line.split()) for line in out.splitlines() if "/v1/sandboxes/{id}" in line]
+
+
+def test_no_route_of_a_sandbox_opens_for_another_team(api, team):
+    ours, theirs = team("ours"), team("theirs")
+    who = ours.ok("POST", "/v1/sandboxes", {"image": "tiny", "name": "private"})["id"]
+    routes = sandbox_routes()
+    assert len(routes) > 30
+    for method, pattern in routes:
+        last = pattern.split("/")[-1]
+        path = pattern.replace("{id}", who).replace("{n}", "1")
+        body = BODIES.get(last) if method in ("POST", "PUT", "PATCH") else None
+        kind = {"Content-Type": "application/x-tar"} if last == "write" else None
+        replies = [theirs.call(method, path + query, body, headers=kind) for query in QUERIES]
+        assert 404 in [r.status for r in replies], f"{method} {pattern}: {replies}"
+        assert all(r.status in (400, 404) for r in replies), f"{method} {pattern}: {replies}"
+    assert ours.ok("GET", f"/v1/sandboxes/{who}")["state"] == "running"
+    theirs.refused(403, "forbidden", "POST", "/v1/images/prune", {})

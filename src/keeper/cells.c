@@ -26,6 +26,7 @@
 #define LOG_MODULE "cells"
 #define INIT_BACKLOG 128
 #define SHM_BYTES (64ull * 1024 * 1024) /* without a memory limit */
+#define STALE_TRIES 100 /* of 10 ms */
 #define LINGER_TRIES 600 /* ticks before a group that will not empty is left to the next start */
 
 enum cell_state { CELL_STARTING, CELL_RUNNING, CELL_ENDING, CELL_LINGERING };
@@ -510,8 +511,10 @@ static void remove_stale_group(const char *id, void *arg)
     struct keeper *k = arg;
     if (find(k, id))
         return;
-    (void)cgroup_kill(k->cgroups, id); /* a child that was never released may still be leaving */
-    (void)cgroup_remove(k->cgroups, id);
+    /* A child that was never released may still be leaving: its group goes only after it. */
+    (void)cgroup_kill(k->cgroups, id);
+    for (int i = 0; cgroup_remove(k->cgroups, id) < 0 && i < STALE_TRIES; i++)
+        (void)poll(NULL, 0, 10);
 }
 
 int cells_adopt(struct keeper *k, struct err *err)

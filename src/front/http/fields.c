@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "core/sandbox.h"
 
 #define SCAN_ABOVE (64 * 1024) /* smaller bodies cannot hold enough values to matter */
@@ -36,6 +37,9 @@ int fields_parse(const char *p, size_t n, json_t **ret_object, struct err *err)
     }
     if (n > SCAN_ABOVE && count_values(p, n) > VALUES_MAX)
         return err_name(err, E2BIG, "invalid_json", "the body has over %d values", VALUES_MAX);
+    if (!json_shallow(p, n))
+        return err_name(err, E2BIG, "invalid_json", "the body is nested over %d deep",
+                        JSON_SHALLOW_MAX);
     json_t *v = json_loadb(p, n, JSON_REJECT_DUPLICATES, &at);
     if (!v)
         return err_name(err, EINVAL, "invalid_json",

@@ -436,8 +436,10 @@ static int read_object(const json_t *v, const ProtobufCMessageDescriptor *d,
 int pbjson_read(const char *p, size_t n, const ProtobufCMessageDescriptor *d,
                 ProtobufCMessage **ret_m, struct err *err)
 {
-    json_error_t why;
-    json_t *v = n == 0 ? json_object() : json_loadb(p, n, JSON_REJECT_DUPLICATES, &why);
+    json_error_t why = { .text = "it is nested too deep" };
+    json_t *v = n == 0               ? json_object()
+                : json_shallow(p, n) ? json_loadb(p, n, JSON_REJECT_DUPLICATES, &why)
+                                     : NULL;
     if (!v)
         return err_name(err, EINVAL, "invalid_json", "the body is not JSON: %s", why.text);
     int r = read_object(v, d, ret_m, err);

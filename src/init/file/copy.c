@@ -142,7 +142,7 @@ static int copy_special(const struct copy *c, int from_dir, const char *from, co
         return r;
     if (c->same) {
         struct timespec times[2] = { st->st_atim, st->st_mtim };
-        (void)fchownat(to_dir, to, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
+        (void)!fchownat(to_dir, to, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW);
         (void)utimensat(to_dir, to, times, AT_SYMLINK_NOFOLLOW);
     }
     return is_new;
