@@ -26,7 +26,7 @@
 #define LOG_MODULE "cells"
 #define INIT_BACKLOG 128
 #define SHM_BYTES (64ull * 1024 * 1024) /* without a memory limit */
-#define STALE_TRIES 100 /* of 10 ms */
+#define STALE_TRIES 100                 /* of 10 ms */
 #define LINGER_TRIES 600 /* ticks before a group that will not empty is left to the next start */
 
 enum cell_state { CELL_STARTING, CELL_RUNNING, CELL_ENDING, CELL_LINGERING };
