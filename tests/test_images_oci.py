@@ -314,10 +314,11 @@ def test_tags_history_and_removal(fresh, first):
     assert [h["created_by"] for h in history] == ["step 1", "step 0"]
     assert history[0]["size_bytes"] == 12288 and not history[0]["empty"]
     who = fresh.api.create(image="one")["id"]
-    fresh.api.ok("DELETE", "/v1/images/one")  # its other name keeps it
-    fresh.api.refused(409, "image_in_use", "DELETE", "/v1/images/host%3A5000%2Frepo%2Fone%3Av1")
+    fresh.api.refused(409, "image_in_use", "DELETE", "/v1/images/one")
+    fresh.api.ok("DELETE", "/v1/images/host%3A5000%2Frepo%2Fone%3Av1")  # nothing was made under this name
+    fresh.api.refused(409, "image_in_use", "DELETE", "/v1/images/one")
     fresh.api.ok("DELETE", f"/v1/sandboxes/{who}")
-    fresh.api.ok("DELETE", "/v1/images/host%3A5000%2Frepo%2Fone%3Av1")
+    fresh.api.ok("DELETE", "/v1/images/one")
     until(lambda: len(trees(fresh)) == 1, "only tiny's tree is left")
 
 

@@ -40,7 +40,6 @@ void image_export_free(struct image_export *exp)
     image_hold_end(exp->core, &exp->hold);
     free(exp);
 }
-DEFINE_FREEP(struct image_export *, image_export_free)
 
 /* ---- the list of members ---- */
 
