@@ -91,7 +91,7 @@ TEST(a_blob_that_is_there_is_not_begun_again)
     CHECK_OK(blob_put(w->core, "abc", 3, digest, &err));
     CHECK_EQ(blob_resume(w->core, ABC, &b, &offset, &err), -EBUSY);
     CHECK_STR(err.what, "blob_busy");
-    CHECK_EQ(faccessat(w->core->blobs.partial, ABC + DIGEST_HEX, F_OK, 0), -1);
+    CHECK_EQ(faccessat(w->core->blobs.partial, &(ABC)[DIGEST_HEX], F_OK, 0), -1);
     world_free(w);
 }
 

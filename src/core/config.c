@@ -345,7 +345,7 @@ int image_config_add(struct image_config *c, const char *diff_id, const char *cr
     char **ids = diff_id ? reallocarray(c->diff_ids, c->n_diff_ids + 1, sizeof(*ids)) : NULL;
     if (ids)
         c->diff_ids = ids;
-    char *by = strdup(created_by), *id = ids ? strdup(diff_id) : NULL;
+    char *by = strdup(created_by), *id = ids && diff_id ? strdup(diff_id) : NULL;
     if (!by || (diff_id && !id)) {
         free(by);
         free(id);

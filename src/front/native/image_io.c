@@ -75,7 +75,7 @@ static void commit_done(struct commit_body *b)
 int native_sandbox_commit(struct request *req, struct err *err)
 {
     _cleanup_json_ json_t *body = NULL;
-    _cleanup_(commit_done) struct commit_body want = { NULL };
+    _cleanup_(commit_done) struct commit_body want = { 0 };
     struct image image;
     uint32_t seen = 0;
     int r = request_json(req, &body, err);
