@@ -99,8 +99,8 @@ TEST(depth_is_counted_outside_of_text)
     CHECK(!json_shallow(deep, JSON_SHALLOW_MAX + 1));
     deep[0] = '"'; /* a text of brackets */
     CHECK(json_shallow(deep, sizeof(deep)));
-    for (size_t i = 0; i + 1 < sizeof(deep); i += 2)
-        memcpy(deep + i, "{}", 2);
+    for (size_t i = 0; i < sizeof(deep); i++)
+        deep[i] = "{}"[i % 2];
     CHECK(json_shallow(deep, sizeof(deep) - 1));
     CHECK(json_shallow("\"\\\"[[", 5));
     CHECK(json_shallow("", 0));

@@ -212,7 +212,8 @@ static int put_head(const struct ex_member *m, struct buf *out)
     }
     put_octal(h + 136, 12, 0);
     h[156] = '0';
-    memcpy(h + 257, "ustar\00000", 8);
+    static const char magic[8] = { 'u', 's', 't', 'a', 'r', '\0', '0', '0' };
+    memcpy(h + 257, magic, sizeof(magic));
     memset(h + 148, ' ', 8);
     for (size_t i = 0; i < sizeof(h); i++)
         sum += (unsigned char)h[i];

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "base/json.h"
 
@@ -152,20 +151,23 @@ bool oci_is_index(const char *text, size_t n)
 
 const char *oci_machine(void)
 {
-    static const struct {
-        const char *machine, *name;
-    } names[] = {
-        { "x86_64", "amd64" },    { "aarch64", "arm64" },   { "armv7l", "arm" },
-        { "i686", "386" },        { "ppc64le", "ppc64le" }, { "s390x", "s390x" },
-        { "riscv64", "riscv64" },
-    };
-    static struct utsname u; /* the same whoever fills it */
-    if (uname(&u) < 0)
-        return "unknown";
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i].machine, u.machine) == 0)
-            return names[i].name;
-    return u.machine;
+#if defined(__x86_64__)
+    return "amd64";
+#elif defined(__aarch64__)
+    return "arm64";
+#elif defined(__arm__)
+    return "arm";
+#elif defined(__i386__)
+    return "386";
+#elif defined(__powerpc64__)
+    return "ppc64le";
+#elif defined(__s390x__)
+    return "s390x";
+#elif defined(__riscv)
+    return "riscv64";
+#else
+    return "unknown";
+#endif
 }
 
 struct platform {

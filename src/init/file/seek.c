@@ -69,7 +69,7 @@ static int one_path(struct seek *k, const char *asked)
 /* What asks for too much is refused then, not killed. */
 static void bound_memory(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* which takes more than that for itself */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they take more than that */
     struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
     (void)setrlimit(RLIMIT_AS, &memory);
 #endif
