@@ -409,3 +409,26 @@ bool template_uses_image(struct core *core, const char *owner, const char *image
     (void)pthread_mutex_unlock(&ts->lock);
     return used;
 }
+
+int template_begin(struct core *core, const char *owner, const char *name, struct template *ret_t,
+                   struct sandbox_spec *spec, struct err *err)
+{
+    int r = template_get(core, owner, name, ret_t, err);
+    if (r < 0)
+        return r;
+    struct sandbox_spec from;
+    r = spec_copy(&ret_t->spec, &from);
+    if (r < 0)
+        return err_set(err, -r, "cannot copy a spec");
+    sandbox_spec_done(spec);
+    *spec = from;
+    return 0;
+}
+
+void template_settle(const struct template *t, struct sandbox_spec *spec)
+{
+    if (strcmp(t->spec.image, spec->image) == 0)
+        memcpy(spec->image_owner, t->owner, sizeof(spec->image_owner));
+    if (template_fits(t, spec))
+        memcpy(spec->template_id, t->id, sizeof(spec->template_id));
+}

@@ -41,6 +41,11 @@ int template_list(struct core *core, const char *owner, struct template **ret_ts
 void template_list_free(struct template *ts, size_t n);
 int template_remove(struct core *core, const char *owner, const char *name, struct err *err);
 
+/* Making a sandbox from one: begin puts what it says in the place of the defaults, then the client's
+ * own wishes go into spec, and settle says which ready ones would do. *ret_t: template_done. */
+int template_begin(struct core *core, const char *owner, const char *name, struct template *ret_t,
+                   struct sandbox_spec *spec, struct err *err);
+void template_settle(const struct template *t, struct sandbox_spec *spec);
 /* Would a ready one do for this spec, which was made from it? */
 bool template_fits(const struct template *t, const struct sandbox_spec *spec);
 /* Some template is made of this image (public: also others' templates may be). */

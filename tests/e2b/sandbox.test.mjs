@@ -97,3 +97,16 @@ test('another sandbox\'s token opens nothing', async () => {
   assert.equal((await ask(b.envdAccessToken)).status, 401)
   assert.equal((await ask()).status, 401)
 })
+
+test('a template of the daemon is a template here', async () => {
+  const native = (method, path, body) => fetch(new URL(process.env.E2B_API_URL).origin + path, { method, body: JSON.stringify(body),
+    headers: { authorization: `Bearer ${process.env.E2B_API_KEY}`, 'content-type': 'application/json' } })
+  const answer = await native('POST', '/v1/templates', { name: 'small', image: 'base', user: 'user', memory_mb: 256, env: { FROM: 'template' } })
+  assert.equal(answer.status, 201)
+  const sbx = await create({ envs: { MORE: 'call' } }, 'small')
+  assert.equal((await sbx.commands.run('echo $FROM $MORE $(id -un)')).stdout, 'template call user\n')
+  const info = await sbx.getInfo()
+  assert.equal(info.memoryMB, 256)
+  assert.equal(info.templateId, 'small')
+  assert.equal((await native('DELETE', '/v1/templates/small')).status, 204)
+})

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "core/template.h"
 #include "core/token.h"
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
@@ -19,6 +20,11 @@ bool e2b_is_open(const struct sandbox *s)
     return pairs_get(&s->spec.metadata, E2B_OPEN) != NULL;
 }
 
+static const char *template_of(const struct sandbox *s)
+{
+    return s->spec.template ? s->spec.template : s->spec.image;
+}
+
 /* ---- answers ---- */
 
 int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox *s)
@@ -28,7 +34,7 @@ int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox
     char token[TOKEN_SIZE];
     jout_open(&j, NULL, '{');
     jout_str(&j, "sandboxID", s->id);
-    jout_str(&j, "templateID", s->spec.image);
+    jout_str(&j, "templateID", template_of(s));
     jout_str(&j, "clientID", "warren");
     jout_str(&j, "envdVersion", ENVD_VERSION);
     if (!e2b_is_open(s)) {
@@ -43,8 +49,8 @@ int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox
 void e2b_put_listed(struct jout *j, const struct sandbox *s)
 {
     jout_str(j, "sandboxID", s->id);
-    jout_str(j, "templateID", s->spec.image);
-    jout_str(j, "alias", s->spec.image);
+    jout_str(j, "templateID", template_of(s));
+    jout_str(j, "alias", template_of(s));
     jout_str(j, "clientID", "warren");
     jout_time(j, "startedAt", s->started_ms);
     /* The SDKs want a moment; what has no end ends a year from now. */
@@ -130,17 +136,34 @@ static int refuse_missing_parts(const json_t *object, struct err *err)
     return 0;
 }
 
-static int read_spec(const json_t *object, int64_t timeout_s, struct sandbox_spec *spec,
-                     struct err *err)
+/* Our templates of that name; else an image of it, with the user that these clients expect. "x:tag"
+ * is x, and the interpreter's name has a version that ours has not. */
+static int find_template(struct request *req, const char *asked, struct template *t,
+                         struct sandbox_spec *spec, struct err *err)
 {
-    const char *template = json_string_value(json_object_get(object, "templateID"));
-    if (!template || !*template)
-        return err_name(err, EINVAL, "missing_field", "templateID is required");
-    spec->image = strdup(template);
+    char name[NAME_MAX_LEN + 1];
+    bool interpreter = strcmp(asked, "code-interpreter-v1") == 0;
+    int n = snprintf(name, sizeof(name), "%.*s", (int)strcspn(asked, ":"),
+                     interpreter ? "code-interpreter" : asked);
+    struct err none = ERR_INIT;
+    if (n > 0 && (size_t)n < sizeof(name) &&
+        template_begin(req->core, req->owner, name, t, spec, &none) >= 0)
+        return 0;
+    spec->image = strdup(interpreter ? name : asked);
     spec->user = strdup(USER);
-    if (!spec->image || !spec->user)
-        return err_set(err, ENOMEM, "cannot allocate a sandbox");
-    int r = read_texts(object, "metadata", &spec->metadata, err);
+    return spec->image && spec->user ? 0 : err_set(err, ENOMEM, "cannot allocate a sandbox");
+}
+
+static int read_spec(struct request *req, const json_t *object, int64_t timeout_s,
+                     struct sandbox_spec *spec, struct err *err)
+{
+    _cleanup_(template_done) struct template t = { 0 };
+    const char *asked = json_string_value(json_object_get(object, "templateID"));
+    if (!asked || !*asked)
+        return err_name(err, EINVAL, "missing_field", "templateID is required");
+    int r = find_template(req, asked, &t, spec, err);
+    if (r >= 0)
+        r = read_texts(object, "metadata", &spec->metadata, err);
     if (r >= 0)
         r = read_texts(object, "envVars", &spec->env, err);
     if (r >= 0)
@@ -151,6 +174,8 @@ static int read_spec(const json_t *object, int64_t timeout_s, struct sandbox_spe
         return err_name(err, EINVAL, "invalid_field", "Timeout must be greater than 0");
     spec->timeout_ms = timeout_s * 1000;
     spec->on_timeout = json_is_true(json_object_get(object, "autoPause")) ? END_STOP : END_DELETE;
+    if (t.id[0])
+        template_settle(&t, spec);
     return refuse_missing_parts(object, err);
 }
 
@@ -163,7 +188,7 @@ static int create(struct request *req, int64_t timeout_s, bool may_be_open, stru
     sandbox_spec_init(&spec);
     int r = request_json(req, &object, err);
     if (r >= 0)
-        r = read_spec(object, timeout_s, &spec, err);
+        r = read_spec(req, object, timeout_s, &spec, err);
     if (r >= 0 && may_be_open && !json_is_true(json_object_get(object, "secure")))
         r = pairs_add(&spec.metadata, E2B_OPEN, "1");
     if (r >= 0)

@@ -234,31 +234,6 @@ static int changes_of(uint32_t seen, unsigned *ret_changes, struct err *err)
     return 0;
 }
 
-/* What the template says takes the place of the defaults. */
-static int take_template(struct request *req, const char *name, struct template *t,
-                         struct sandbox_spec *spec, struct err *err)
-{
-    int r = template_get(req->core, req->owner, name, t, err);
-    if (r < 0)
-        return r;
-    struct sandbox_spec from;
-    r = spec_copy(&t->spec, &from);
-    if (r < 0)
-        return err_set(err, -r, "cannot copy a spec");
-    sandbox_spec_done(spec);
-    *spec = from;
-    return 0;
-}
-
-/* With the client's own members in it: may it be one that is ready, and whose image is it? */
-static void settle_template(const struct template *t, struct sandbox_spec *spec)
-{
-    if (strcmp(t->spec.image, spec->image) == 0)
-        memcpy(spec->image_owner, t->owner, sizeof(spec->image_owner));
-    if (template_fits(t, spec))
-        memcpy(spec->template_id, t->id, sizeof(spec->template_id));
-}
-
 int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *ret_changes,
                      struct err *err)
 {
@@ -269,11 +244,11 @@ int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *r
     int r = request_json(req, &ask, err);
     const char *template = json_string_value(json_object_get(ask, "template"));
     if (r >= 0 && template && !ret_changes)
-        r = take_template(req, template, &t, spec, err);
+        r = template_begin(req->core, req->owner, template, &t, spec, err);
     if (r >= 0)
         r = fields_decode(ask, create_fields, ARRAY_LEN(create_fields), spec, &seen, err);
     if (r >= 0 && t.id[0])
-        settle_template(&t, spec);
+        template_settle(&t, spec);
     if (r >= 0 && ret_changes)
         r = changes_of(seen, ret_changes, err);
     if (r >= 0)
