@@ -62,6 +62,10 @@ TEST(what_was_quoted_comes_back)
                    "c=d");
     CHECK(!log_field_next(&at, &f));
     CHECK_EQ(log_field_value(&f, got, 4), 3); /* cut, and still terminated */
+    at = "a=\"5\\x00\\x41\"";
+    CHECK(log_field_next(&at, &f));
+    CHECK_EQ(log_field_value(&f, got, sizeof(got)), 5); /* no NUL out of nowhere */
+    CHECK_STR(got, "5x00A");
 }
 
 TEST(a_request_s_lines_carry_its_id)

@@ -72,7 +72,9 @@ size_t log_field_value(const struct log_field *f, char *out, size_t size)
         char c = *p++;
         if (quoted && c == '\\' && p < end) {
             c = *p++;
-            if (c == 'x' && end - p >= 2 && hex(p[0]) >= 0 && hex(p[1]) >= 0) {
+            /* A NUL is never written so, and many readers of JSON refuse one. */
+            if (c == 'x' && end - p >= 2 && hex(p[0]) >= 0 && hex(p[1]) >= 0 &&
+                (hex(p[0]) | hex(p[1])) != 0) {
                 c = (char)(hex(p[0]) << 4 | hex(p[1]));
                 p += 2;
             }
