@@ -12,13 +12,15 @@
 
 struct cp_opts {
     const char *user;
-    bool quiet;
+    bool quiet, recursive;
 };
 
 static const struct opt cp_table[] = {
     { 'u', "user", OPT_TEXT, offsetof(struct cp_opts, user), "USER",
       "Read and write as this user of the sandbox. Default: the sandbox's.", NULL },
     { 'q', "quiet", OPT_FLAG, offsetof(struct cp_opts, quiet), NULL, "Show no progress.", NULL },
+    { 'r', "recursive", OPT_FLAG, offsetof(struct cp_opts, recursive), NULL,
+      "Changes nothing: directories are copied whole anyway.", NULL },
 };
 
 /* What is at a path of a sandbox; *ret_entry NULL: nothing. */
