@@ -173,13 +173,10 @@ static int enter_watch(struct request *req, struct native_visit *visit, uint64_t
     int r = native_enter(req, visit, err);
     if (r < 0)
         return r;
-    const char *text = req->args[1];
-    char *end = NULL;
-    errno = 0;
-    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-    if (!end || *end || errno || v == 0)
+    uint64_t v = native_path_number(req, 1);
+    if (v == 0)
         return err_name(err, ENOENT, "watch_not_found", "sandbox '%s' has no watch '%.32s'",
-                        visit->s.id, text);
+                        visit->s.id, req->args[1]);
     *ret_n = v;
     return 0;
 }

@@ -134,6 +134,8 @@ struct native_visit {
     struct sandbox s;
 };
 int native_enter(struct request *req, struct native_visit *ret_visit, struct err *err);
+/* The number, from 1 on, that the i-th brace of the path took; 0: it is none. */
+uint64_t native_path_number(const struct request *req, size_t i);
 void native_leave(struct native_visit *visit); /* fine for one that was not entered */
 
 /* The body of a create or, with ret_changes, of an update, over what spec holds. */

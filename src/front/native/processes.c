@@ -23,6 +23,15 @@ void native_leave(struct native_visit *visit)
     sandbox_done(&visit->s);
 }
 
+uint64_t native_path_number(const struct request *req, size_t i)
+{
+    const char *text = req->args[i];
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
+    return !end || *end || errno ? 0 : v;
+}
+
 /* Enter, and read the {n} of the path. */
 static int enter_process(struct request *req, struct native_visit *visit, uint64_t *ret_proc,
                          struct err *err)
@@ -30,13 +39,10 @@ static int enter_process(struct request *req, struct native_visit *visit, uint64
     int r = native_enter(req, visit, err);
     if (r < 0)
         return r;
-    const char *text = req->args[1];
-    char *end = NULL;
-    errno = 0;
-    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-    if (!end || *end || errno || v == 0)
+    uint64_t v = native_path_number(req, 1);
+    if (v == 0)
         return err_name(err, ESRCH, "process_not_found", "sandbox '%s' has no process '%.32s'",
-                        visit->s.id, text);
+                        visit->s.id, req->args[1]);
     *ret_proc = v;
     return 0;
 }
