@@ -49,7 +49,7 @@ struct fake_keeper {
     size_t n;
     char images[FAKE_IMAGES_MAX][KEEPER_IMAGE_SIZE];
     size_t n_images;
-    unsigned asked[KEEPER_SPLIT + 1]; /* how often each operation came */
+    unsigned asked[KEEPER_OPS_END]; /* how often each operation came */
     unsigned fail_op;                 /* the next of these fails so */
     int fail_code;
     const char *fail_what;

@@ -108,11 +108,12 @@ int keeper_ask_begin(struct core *core, const struct keeper_request *req, const 
     }
 }
 
-int keeper_ask_next(int fd, struct keeper_reply *ret_reply)
+/* *ret_nfds of ret_fds are the caller's, whatever the result. */
+static int next_with(int fd, struct keeper_reply *ret_reply, int *ret_fds, size_t max,
+                     size_t *ret_nfds)
 {
-    int fds[1];
-    size_t nfds = 0;
-    ssize_t n = fd_recv_msg(fd, ret_reply, sizeof(*ret_reply), fds, 0, &nfds);
+    *ret_nfds = 0;
+    ssize_t n = fd_recv_msg(fd, ret_reply, sizeof(*ret_reply), ret_fds, max, ret_nfds);
     if (n == 0 || n == -EPIPE)
         return -ECONNRESET;
     if (n == -EAGAIN)
@@ -128,8 +129,21 @@ int keeper_ask_next(int fd, struct keeper_reply *ret_reply)
     return 0;
 }
 
+int keeper_ask_next(int fd, struct keeper_reply *ret_reply)
+{
+    int none[1];
+    size_t nfds;
+    return next_with(fd, ret_reply, none, 0, &nfds);
+}
+
+/* Descriptors that came with an answer. */
+struct passed {
+    int fds[KEEPER_SOCKETS];
+    size_t n;
+};
+
 static int ask_once(struct core *core, const struct keeper_request *req,
-                    struct keeper_reply *ret_reply, bool *ret_sent)
+                    struct keeper_reply *ret_reply, struct passed *ret_passed, bool *ret_sent)
 {
     static const struct timeval wait = { .tv_sec = REPLY_WAIT_S };
     _cleanup_fd_ int fd = send_request(core, req, NULL, 0);
@@ -137,20 +151,22 @@ static int ask_once(struct core *core, const struct keeper_request *req,
         return fd;
     *ret_sent = true;
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-    return keeper_ask_next(fd, ret_reply);
+    return next_with(fd, ret_reply, ret_passed->fds, KEEPER_SOCKETS, &ret_passed->n);
 }
 
-int keeper_ask(struct core *core, const struct keeper_request *req, struct keeper_reply *ret_reply,
-               struct err *err)
+/* What was passed is the caller's if this returns 0. */
+static int ask(struct core *core, const struct keeper_request *req, struct keeper_reply *ret_reply,
+               struct passed *ret_passed, struct err *err)
 {
     struct keeper_reply reply;
     int64_t until = clock_mono_ms() + KEEPER_WAIT_MS;
     bool sent_before = false;
     for (;;) {
         bool sent = false;
-        int r = ask_once(core, req, &reply, &sent);
+        int r = ask_once(core, req, &reply, ret_passed, &sent);
         if (r >= 0)
             break;
+        fd_close_all(ret_passed->fds, ret_passed->n);
         sent_before |= sent;
         r = pause_or_fail(core, r, until, err);
         if (r < 0)
@@ -163,6 +179,18 @@ int keeper_ask(struct core *core, const struct keeper_request *req, struct keepe
     int r = keeper_ask_result(&reply, err);
     if (r >= 0 && ret_reply)
         *ret_reply = reply;
+    if (r < 0)
+        fd_close_all(ret_passed->fds, ret_passed->n);
+    return r;
+}
+
+int keeper_ask(struct core *core, const struct keeper_request *req, struct keeper_reply *ret_reply,
+               struct err *err)
+{
+    struct passed none = { .n = 0 };
+    int r = ask(core, req, ret_reply, &none, err);
+    if (r >= 0)
+        fd_close_all(none.fds, none.n);
     return r;
 }
 
@@ -229,6 +257,21 @@ int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_
     if (r >= 0)
         *ret_usage = reply.usage;
     return r;
+}
+
+int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOCKETS],
+                       struct err *err)
+{
+    struct keeper_request req = request(KEEPER_SOCKETS_OF, id, NULL, NULL);
+    struct passed passed = { .n = 0 };
+    int r = ask(core, &req, NULL, &passed, err);
+    if (r < 0)
+        return r;
+    if (passed.n == 0)
+        return err_name(err, EPROTO, "internal", "warren-keeper answered without a socket");
+    for (size_t i = 0; i < KEEPER_SOCKETS; i++)
+        ret_fds[i] = i < passed.n ? passed.fds[i] : -1;
+    return 0;
 }
 
 int keeper_ask_image_rm(struct core *core, const char *tree, struct err *err)

@@ -25,6 +25,10 @@ int keeper_ask_end(struct core *core, enum keeper_op op, const char *id,
                    struct keeper_usage *ret_usage, struct err *err);
 int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_usage,
                     struct err *err);
+/* Unconnected, non-blocking TCP sockets of a running cell's network namespace: IPv4's, then IPv6's or
+ * -1. The caller closes them. */
+int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOCKETS],
+                       struct err *err);
 int keeper_ask_image_rm(struct core *core, const char *tree, struct err *err);
 
 struct keeper_row {

@@ -427,6 +427,12 @@ int cells_pause(struct keeper *k, const char *id, bool on, struct err *err)
     return r;
 }
 
+int cells_pidfd(struct keeper *k, const char *id)
+{
+    struct cell *c = find(k, id);
+    return c && c->state == CELL_RUNNING ? c->pidfd : -ESRCH;
+}
+
 void cells_stat(struct conn *conn)
 {
     struct keeper_reply reply = { 0 };

@@ -1,6 +1,6 @@
 /* keeper - the privileged half's world, shared by its few files.
  *
- * cells.c: the life of cells; images.c: trees, and the jobs of warren-unpack; server.c: the socket and the table of
+ * cells.c: the life of cells; ports.c: the way to what listens in one; images.c: trees, and the jobs of warren-unpack; server.c: the socket and the table of
  * operations. A request comes in as a struct conn; an operation either answers at once or keeps
  * the conn until its cell has got where it should, and answers then. */
 #pragma once
@@ -49,7 +49,8 @@ struct conn {
 };
 
 /* ---- server.c ---- */
-void conn_answer(struct conn *c, struct keeper_reply *reply); /* sends, closes, frees */
+void conn_answer(struct conn *c, struct keeper_reply *reply);      /* sends, closes, frees */
+void conn_answer_fds(struct conn *c, const int *fds, size_t nfds); /* success; fds stay ours */
 void conn_result(struct conn *c, int r, const struct err *err);
 /* The same with the counters of a cell that has ended. */
 void conn_result_usage(struct conn *c, int r, const struct err *err,
@@ -70,8 +71,12 @@ void cells_freeze(struct conn *c); /* FREEZE and THAW */
 int cells_pause(struct keeper *k, const char *id, bool on, struct err *err);
 void cells_stat(struct conn *c);
 void cells_list(struct conn *c);
+int cells_pidfd(struct keeper *k, const char *id); /* of a running one's init, borrowed; -ESRCH */
 void cells_tick(struct keeper *k);
 int cells_kill_all(struct keeper *k); /* for --teardown: blocks until they are gone */
+
+/* ---- ports.c ---- */
+void ports_sockets(struct conn *c);
 
 /* ---- images.c ---- */
 void images_layer(struct conn *c);

@@ -45,6 +45,7 @@ static const struct op {
     { KEEPER_PROBE, 0, answer_probe },
     { KEEPER_DIFF, NEEDS_ID | NEEDS_FD, images_diff },
     { KEEPER_SPLIT, NEEDS_FDS, images_split },
+    { KEEPER_SOCKETS_OF, NEEDS_ID, ports_sockets },
 };
 
 /* ---- one connection ---- */
@@ -64,17 +65,29 @@ static void conn_close(struct conn *c)
     loop_later(c->k->loop, c);
 }
 
-static void conn_send(struct conn *c, struct keeper_reply *reply)
+static void send_with(struct conn *c, struct keeper_reply *reply, const int *fds, size_t nfds)
 {
     reply->version = KEEPER_VERSION;
-    int r = fd_send_msg(c->fd, reply, sizeof(*reply), NULL, 0);
+    int r = fd_send_msg(c->fd, reply, sizeof(*reply), fds, nfds);
     if (r < 0)
         log_debug("an answer was not taken err=%s", strerror(-r));
+}
+
+static void conn_send(struct conn *c, struct keeper_reply *reply)
+{
+    send_with(c, reply, NULL, 0);
 }
 
 void conn_answer(struct conn *c, struct keeper_reply *reply)
 {
     conn_send(c, reply);
+    conn_close(c);
+}
+
+void conn_answer_fds(struct conn *c, const int *fds, size_t nfds)
+{
+    struct keeper_reply reply = { 0 };
+    send_with(c, &reply, fds, nfds);
     conn_close(c);
 }
 

@@ -14,6 +14,7 @@
 #define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */
 #define KEEPER_MSG_SIZE 400
 #define KEEPER_WHAT_SIZE 40
+#define KEEPER_SOCKETS 2 /* with SOCKETS_OF: TCP over IPv4, and over IPv6 where there is any */
 
 enum keeper_op {
     KEEPER_MAKE = 1,   /* id, image, limits: storage if it is not there yet, then a running cell */
@@ -31,6 +32,8 @@ enum keeper_op {
     KEEPER_PROBE,      /* what this host offers: answers in `probe` */
     KEEPER_DIFF,       /* id, and an fd to write its changes to as a layer; frozen meanwhile */
     KEEPER_SPLIT,      /* an fd to read an image archive from, one to write its members to */
+    KEEPER_SOCKETS_OF, /* id: answers with unconnected sockets of its network namespace */
+    KEEPER_OPS_END,
 };
 
 struct keeper_limits {

@@ -89,8 +89,10 @@ static const struct {
     { "registry_failed", 424 },
     { "template_not_ready", 424 },
     { "too_many_requests", 429 },
+    { "port_closed", 502 },
     { "keeper_unavailable", 503 },
     { "capacity", 503 },
+    { "port_timeout", 504 },
     { "no_space", 507 },
 };
 
