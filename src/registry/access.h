@@ -8,17 +8,13 @@
 #include <sys/socket.h>
 
 #include "base/err.h"
+#include "net/address.h"
 
 struct access {
     bool trusted;      /* the operator: private and loopback addresses, and any host, are fine */
     const char *allow; /* keeps; hosts, comma- or space-separated, that all others may use, at
                         * whatever address; NULL or empty: every public one */
 };
-
-enum address_kind { ADDRESS_PUBLIC, ADDRESS_PRIVATE, ADDRESS_NEVER };
-
-/* Link-local (where clouds keep their metadata), multicast, unspecified: never. */
-enum address_kind address_kind(const struct sockaddr *addr);
 
 /* May this caller name the registry? `host` as in a reference. Failure is `forbidden`. */
 int access_host(const struct access *access, const char *host, struct err *err);

@@ -1,0 +1,134 @@
+#include "net/policy.h"
+
+#include <string.h>
+
+#include "net/host.h"
+
+static bool in_ranges(const struct range *ranges, size_t n, const struct address *a)
+{
+    for (size_t i = 0; i < n; i++)
+        if (range_has(&ranges[i], a))
+            return true;
+    return false;
+}
+
+bool policy_place_open(const struct policy_limits *limits, const struct address *to)
+{
+    struct address inner;
+    bool coat = address_inner(to, &inner);
+    if (in_ranges(limits->opened, limits->n_opened, to))
+        return true;
+    if (in_ranges(limits->closed, limits->n_closed, to) ||
+        (coat && in_ranges(limits->closed, limits->n_closed, &inner)))
+        return false;
+    return address_kind_of(to) == ADDRESS_PUBLIC;
+}
+
+static bool port_fits(const struct policy_rule *rule, uint16_t port)
+{
+    for (size_t i = 0; i < rule->n_ports; i++)
+        if (port >= rule->ports[i].low && port <= rule->ports[i].high)
+            return true;
+    return rule->n_ports == 0;
+}
+
+/* A denied address is denied in every coat; an allowed one is allowed as it was written. */
+static bool range_fits(const struct policy_rule *rule, const struct address *to)
+{
+    struct address inner;
+    if (range_has(&rule->range, to))
+        return true;
+    return !rule->allow && address_inner(to, &inner) && range_has(&rule->range, &inner);
+}
+
+static bool pinned(const struct policy_flow *f, const char *name)
+{
+    for (size_t i = 0; i < f->n_pinned; i++)
+        if (strcmp(f->pinned[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool any_pin_matches(const struct policy_flow *f, const char *pattern)
+{
+    for (size_t i = 0; i < f->n_pinned; i++)
+        if (host_matches(pattern, f->pinned[i]))
+            return true;
+    return false;
+}
+
+enum fit { FIT_NO, FIT_YES, FIT_UNSURE, FIT_MISMATCH };
+
+static enum fit host_fits(const struct policy_rule *rule, const struct policy_flow *f)
+{
+    switch (f->named) {
+    case POLICY_NAME_GIVEN:
+        if (!host_matches(rule->host, f->name))
+            return FIT_NO;
+        return !rule->allow || pinned(f, f->name) ? FIT_YES : FIT_MISMATCH;
+    case POLICY_NAME_NONE: return any_pin_matches(f, rule->host) ? FIT_YES : FIT_NO;
+    case POLICY_NAME_BAD: return !rule->allow && any_pin_matches(f, rule->host) ? FIT_YES : FIT_NO;
+    case POLICY_NAME_UNKNOWN:
+        /* Any name may follow, so a denied one may; an allowed one only if it is pinned. */
+        return !rule->allow || any_pin_matches(f, rule->host) ? FIT_UNSURE : FIT_NO;
+    }
+    return FIT_NO;
+}
+
+static enum fit rule_fits(const struct policy_rule *rule, const struct policy_flow *f)
+{
+    if (!(rule->protocols & f->protocol) || !port_fits(rule, f->port))
+        return FIT_NO;
+    switch (rule->target) {
+    case POLICY_ANYTHING: return FIT_YES;
+    case POLICY_RANGE: return range_fits(rule, &f->to) ? FIT_YES : FIT_NO;
+    case POLICY_HOST: return host_fits(rule, f);
+    }
+    return FIT_NO;
+}
+
+struct policy_answer policy_judge(const struct policy *p, const struct policy_limits *limits,
+                                  const struct policy_flow *f)
+{
+    const struct policy_rule *mismatched = NULL;
+    if (!policy_place_open(limits, &f->to))
+        return (struct policy_answer){ POLICY_DENY, POLICY_BY_PLACE, NULL };
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct policy_rule *rule = &p->rules[i];
+        switch (rule_fits(rule, f)) {
+        case FIT_NO: break;
+        case FIT_MISMATCH: mismatched = mismatched ? mismatched : rule; break;
+        case FIT_UNSURE: return (struct policy_answer){ POLICY_WAIT, POLICY_BY_RULE, rule };
+        case FIT_YES:
+            return (struct policy_answer){ rule->allow ? POLICY_ALLOW : POLICY_DENY, POLICY_BY_RULE,
+                                           rule };
+        }
+    }
+    if (mismatched)
+        return (struct policy_answer){ POLICY_DENY, POLICY_BY_MISMATCH, mismatched };
+    return (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
+}
+
+/* Does the rule speak of this name, wherever it leads? */
+static bool speaks_of(const struct policy_rule *rule, const char *name)
+{
+    switch (rule->target) {
+    case POLICY_ANYTHING: return true;
+    case POLICY_HOST: return host_matches(rule->host, name);
+    case POLICY_RANGE: return rule->range.prefix == 0;
+    }
+    return false;
+}
+
+struct policy_answer policy_resolves(const struct policy *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct policy_rule *rule = &p->rules[i];
+        /* What denies some ports, or UDP alone, leaves others that need the address. */
+        bool whole = rule->allow || (rule->n_ports == 0 && (rule->protocols & POLICY_TCP));
+        if (whole && speaks_of(rule, name))
+            return (struct policy_answer){ rule->allow ? POLICY_ALLOW : POLICY_DENY, POLICY_BY_RULE,
+                                           rule };
+    }
+    return (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
+}
