@@ -1,45 +1,58 @@
-"""E2B's own client, unmodified, against a real daemon and real sandboxes: tests/e2b/*.test.mjs under node."""
+"""E2B's own clients, unmodified, old and new, against a real daemon and real sandboxes: tests/e2b/*.test.mjs
+under node. docs/compatibility.md says what they showed; `./dev compat` writes it."""
 import os
-import re
-import shutil
-import subprocess
 
 import pytest
 
-from harness import ROOT
+import e2b_kit as kit
 
-HERE = ROOT / "tests/e2b"
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    """The packages of the lock file, in a copy; nothing is written into the tree."""
-    top = tmp_path_factory.mktemp("e2b") / "package"
-    shutil.copytree(HERE, top, ignore=shutil.ignore_patterns("node_modules"))
-    done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=top, capture_output=True,
-                          text=True, timeout=170)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return top
+STRICT = False  # whether a feature that is not in the table yet is a failure
 
 
 @pytest.fixture(scope="module")
-def node(package):
-    """A node that the client takes: it wants 20 or later, and Debian 12 has 18."""
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout
-    if int(version.strip("v\n").split(".")[0]) >= 20:
-        return "node"
-    younger = "node-linux-" + {"x86_64": "x64", "aarch64": "arm64"}[os.uname().machine]
-    done = subprocess.run(["npm", "install", "--no-save", "--no-audit", "--no-fund", f"{younger}@22"],
-                          cwd=package, capture_output=True, text=True, timeout=170)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return str(package / "node_modules" / younger / "bin/node")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("e2b")
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in HERE.glob("*.test.mjs")))
-def test_with_the_official_client(package, node, daemon, name):
-    env = {**os.environ, "E2B_API_KEY": daemon.key, "E2B_API_URL": f"{daemon.url}/e2b",
-           "E2B_SANDBOX_URL": f"{daemon.url}/e2b"}
-    done = subprocess.run([node, "--test", "--test-reporter=tap", name], cwd=package, env=env,
-                          capture_output=True, text=True, timeout=170)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
-    assert int(re.search(r"^# pass (\d+)", done.stdout, re.M).group(1)) > 5, done.stdout[-2000:]
+@pytest.fixture(scope="module")
+def node(place):
+    return kit.find_node(place / "node")
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """{set: {file: [result]}}"""
+    return {}
+
+
+@pytest.fixture(scope="module", params=[s for s in kit.SETS if s not in kit.NEED_NAMES])
+def package(request, place, seen):
+    seen[request.param] = {}
+    return request.param, kit.install(place / request.param, request.param)
+
+
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("name", kit.FILES)
+def test_with_the_official_client(package, node, daemon, seen, name):
+    release, top = package
+    results = kit.run(node, top, name, daemon)
+    assert results, "no test of lib.mjs ran"
+    seen[release][name] = results
+
+
+def test_the_table_says_what_was_seen(seen):
+    """What is in docs/compatibility.md is what the tests of this run showed."""
+    results = {s: sum(files.values(), []) for s, files in seen.items()}
+    whole = bool(seen) and all(set(files) == set(kit.FILES) for files in seen.values())
+    text = kit.render(results)
+    if os.environ.get("WARREN_COMPAT") == "write":
+        assert whole, "the table is made from a run in which all passed"
+        kit.TABLE.write_text(text)
+    now, told = kit.read_table(text), kit.read_table(kit.TABLE.read_text())
+    wrong = [f"{p} {f} {v}: seen '{now[p, f][v]}', told '{told[p, f].get(v)}'"
+             for p, f in sorted(now.keys() & told.keys()) for v in now[p, f]
+             if whole and now[p, f][v] != told[p, f].get(v)]
+    if STRICT and whole:
+        wrong += [f"{p} {f} is not told" for p, f in sorted(now.keys() - told.keys())]
+        wrong += [f"{p} {f} is told and not seen" for p, f in sorted(told.keys() - now.keys())]
+    assert not wrong, "docs/compatibility.md is out of date, run `./dev compat`:\n" + "\n".join(wrong)

@@ -1,20 +1,22 @@
 // Commands of a sandbox, through E2B's own client.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { CommandExitError, NotFoundError, Sandbox, TimeoutError } from 'e2b'
+import { before } from 'node:test'
+import * as e2b from 'e2b'
+import { create, test, until } from './lib.mjs'
+
+const { CommandExitError, NotFoundError, TimeoutError } = e2b
 
 let sbx
-before(async () => { sbx = await Sandbox.create('base', { envs: { FROM: 'sandbox', BOTH: 'sandbox' } }) })
-after(async () => { await sbx?.kill() })
+before(async () => { sbx = await create({ envs: { FROM: 'sandbox', BOTH: 'sandbox' } }) })
 
-test('run gives output, both streams and the exit code', async () => {
+test('commands.run :: run gives output, both streams and the exit code', async () => {
   const r = await sbx.commands.run('echo out; echo err >&2')
   assert.equal(r.stdout, 'out\n')
   assert.equal(r.stderr, 'err\n')
   assert.equal(r.exitCode, 0)
 })
 
-test('a failing command is a CommandExitError with its output', async () => {
+test('commands.run :: a failing command is a CommandExitError with its output', async () => {
   await assert.rejects(sbx.commands.run('echo before; exit 3'), e => {
     assert.ok(e instanceof CommandExitError)
     assert.equal(e.exitCode, 3)
@@ -24,35 +26,35 @@ test('a failing command is a CommandExitError with its output', async () => {
   })
 })
 
-test('output comes while the command runs', async () => {
+test('commands.run onStdout, onStderr :: output comes while the command runs', async () => {
   const seen = []
   await sbx.commands.run('echo one; sleep 0.2; echo two >&2', {
     onStdout: d => seen.push(['out', d]), onStderr: d => seen.push(['err', d]) })
   assert.deepEqual(seen, [['out', 'one\n'], ['err', 'two\n']])
 })
 
-test('user, directory and environment are the caller\'s', async () => {
+test('commands.run user, cwd, envs :: user, directory and environment are the caller\'s', async () => {
   assert.equal((await sbx.commands.run('id -un; pwd')).stdout, 'user\n/home/user\n')
   assert.equal((await sbx.commands.run('id -un; pwd', { user: 'root', cwd: '/tmp' })).stdout, 'root\n/tmp\n')
   assert.equal((await sbx.commands.run('echo $FROM $BOTH $OWN', { envs: { BOTH: 'call', OWN: 'x' } })).stdout, 'sandbox call x\n')
   assert.equal((await sbx.commands.run('echo $E2B_SANDBOX $E2B_SANDBOX_ID')).stdout, `true ${sbx.sandboxId}\n`)
 })
 
-test('a directory that is not there and a user that is not there are told', async () => {
+test('commands.run user, cwd, envs :: a directory that is not there and a user that is not there are told', async () => {
   await assert.rejects(sbx.commands.run('true', { cwd: '/nope' }), /nope/)
   await assert.rejects(sbx.commands.run('true', { user: 'nobody-here' }), e => /user/i.test(e.message))
 })
 
-test('a command over its time is ended', async () => {
+test('commands.run timeoutMs :: a command over its time is ended', async () => {
   await assert.rejects(sbx.commands.run('sleep 30', { timeoutMs: 500 }), TimeoutError)
 })
 
-test('a background command is fed, listed, reconnected to and killed', async () => {
+test('commands.connect :: a background command is fed, listed, reconnected to and killed', async () => {
   let out = ''
   const cmd = await sbx.commands.run('cat', { background: true, stdin: true, onStdout: d => { out += d } })
   await sbx.commands.sendStdin(cmd.pid, 'hello\n')
   assert.ok((await sbx.commands.list()).some(p => p.pid === cmd.pid && p.cmd === '/bin/bash'))
-  while (!out) await new Promise(r => setTimeout(r, 20))
+  await until(() => out, 'the echo')
   assert.equal(out, 'hello\n')
   await cmd.disconnect()
   const again = await sbx.commands.connect(cmd.pid)
@@ -64,30 +66,30 @@ test('a background command is fed, listed, reconnected to and killed', async () 
   assert.equal(await sbx.commands.kill(999999), false)
 })
 
-test('kill ends a command and all it started', async () => {
+test('commands.kill :: kill ends a command and all it started', async () => {
   const cmd = await sbx.commands.run('sleep 1000 & sleep 1000', { background: true })
   assert.equal(await sbx.commands.kill(cmd.pid), true)
   await assert.rejects(cmd.wait(), e => e instanceof CommandExitError && /killed/.test(e.error))
   assert.equal((await sbx.commands.run('pgrep -c sleep || true')).stdout, '0\n')
 })
 
-test('connecting to what is not there is a NotFoundError', async () => {
+test('commands.connect :: connecting to what is not there is a NotFoundError', async () => {
   await assert.rejects(sbx.commands.connect(999999), NotFoundError)
 })
 
-test('a terminal echoes, takes a size and ends', async () => {
+test('pty.create :: a terminal echoes, takes a size and ends', async () => {
   let out = ''
   const dec = new TextDecoder()
   const term = await sbx.pty.create({ cols: 91, rows: 37, onData: d => { out += dec.decode(d, { stream: true }) } })
   await sbx.pty.sendInput(term.pid, new TextEncoder().encode('stty size\n'))
-  while (!out.includes('37 91')) await new Promise(r => setTimeout(r, 20))
+  await until(() => out.includes('37 91'), 'the size')
   await sbx.pty.resize(term.pid, { cols: 100, rows: 40 })
   await sbx.pty.sendInput(term.pid, new TextEncoder().encode('stty size; exit 0\n'))
   assert.equal((await term.wait()).exitCode, 0)
   assert.match(out, /40 100/)
 })
 
-test('bytes that are no text arrive as they are', async () => {
+test('commands.run :: bytes that are no text arrive as they are', async () => {
   const r = await sbx.commands.run("printf '\\344\\270'; sleep 0.1; printf '\\255'")
   assert.equal(r.stdout, '中')
 })

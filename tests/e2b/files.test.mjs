@@ -1,13 +1,15 @@
 // Files of a sandbox, through E2B's own client.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { FileNotFoundError, FileType, FilesystemEventType, InvalidArgumentError, Sandbox } from 'e2b'
+import { before } from 'node:test'
+import * as e2b from 'e2b'
+import { create, test, until } from './lib.mjs'
+
+const { FileNotFoundError, FileType, FilesystemEventType, InvalidArgumentError } = e2b
 
 let sbx
-before(async () => { sbx = await Sandbox.create('base') })
-after(async () => { await sbx?.kill() })
+before(async () => { sbx = await create() })
 
-test('write and read, text and bytes, relative to the home', async () => {
+test('files.write :: write and read, text and bytes, relative to the home', async () => {
   const w = await sbx.files.write('note.txt', 'hello')
   assert.equal(w.path, '/home/user/note.txt')
   assert.equal(await sbx.files.read('/home/user/note.txt'), 'hello')
@@ -22,27 +24,27 @@ test('write and read, text and bytes, relative to the home', async () => {
   assert.equal(text, 'hello')
 })
 
-test('many at once', async () => {
+test('files.write :: many at once', async () => {
   const files = Array.from({ length: 20 }, (_, i) => ({ path: `many/${i}.txt`, data: `n${i}` }))
   const written = await sbx.files.write(files)
   assert.deepEqual(written.map(w => w.path), files.map(f => '/home/user/' + f.path))
   assert.equal(await sbx.files.read('many/19.txt'), 'n19')
 })
 
-test('a write as another user is that user\'s', async () => {
+test('files.write user :: a write as another user is that user\'s', async () => {
   await sbx.files.write('/root/secret', 'x', { user: 'root' })
   assert.equal(await sbx.files.read('/root/secret', { user: 'root' }), 'x')
   await assert.rejects(sbx.files.read('/root/secret'))
 })
 
-test('what is not there, and what is a directory', async () => {
+test('files.read :: what is not there, and what is a directory', async () => {
   await assert.rejects(sbx.files.read('nope'), FileNotFoundError)
   await assert.rejects(sbx.files.list('nope'), FileNotFoundError)
   await assert.rejects(sbx.files.read('/home/user'), InvalidArgumentError)
   assert.equal(await sbx.files.exists('nope'), false)
 })
 
-test('directories: make, list, move, remove', async () => {
+test('files.makeDir :: directories: make, list, move, remove', async () => {
   assert.equal(await sbx.files.makeDir('dir/sub'), true)
   assert.equal(await sbx.files.makeDir('dir/sub'), false)
   await sbx.files.write('dir/sub/f', 'x')
@@ -56,7 +58,7 @@ test('directories: make, list, move, remove', async () => {
   await sbx.files.remove('dir')
 })
 
-test('links with a signature, and without a valid one', async () => {
+test('downloadUrl :: links with a signature, and without a valid one', async () => {
   await sbx.files.write('linked.txt', 'through a link')
   const url = await sbx.downloadUrl('linked.txt', { useSignatureExpiration: 60_000 })
   assert.equal(await (await fetch(url)).text(), 'through a link')
@@ -70,7 +72,7 @@ test('links with a signature, and without a valid one', async () => {
   assert.equal(await sbx.files.read('uploaded.txt'), 'sent')
 })
 
-test('a watch tells what happens, also in directories made later', async () => {
+test('files.watchDir :: a watch tells what happens, also in directories made later', async () => {
   await sbx.files.makeDir('watched')
   const seen = []
   const watch = await sbx.files.watchDir('watched', e => seen.push(`${e.type} ${e.name}`), { recursive: true })
@@ -81,8 +83,7 @@ test('a watch tells what happens, also in directories made later', async () => {
   await sbx.files.remove('watched/c')
   const wanted = [`${FilesystemEventType.CREATE} later`, `${FilesystemEventType.CREATE} later/b`,
     `${FilesystemEventType.RENAME} a`, `${FilesystemEventType.CREATE} c`, `${FilesystemEventType.REMOVE} c`]
-  for (let i = 0; i < 200 && !wanted.every(w => seen.includes(w)); i++) await new Promise(r => setTimeout(r, 25))
-  for (const w of wanted) assert.ok(seen.includes(w), `${w} is not among ${seen.join(', ')}`)
+  for (const w of wanted) await until(() => seen.includes(w), `${w} among ${seen.join(', ')}`)
   await watch.stop()
   await assert.rejects(sbx.files.watchDir('nope', () => {}))
 })
