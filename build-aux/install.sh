@@ -5,7 +5,7 @@ build build
 # shellcheck disable=SC2086
 packages $RUN_PACKAGES
 id warren >/dev/null 2>&1 || useradd --system --no-create-home --shell /usr/sbin/nologin warren
-install -D -m 0755 -t "$prefix/bin" build/warrend build/warren-archive build/warren-keeper build/warren-unpack build/warren-init build/warren
+install -D -m 0755 -t "$prefix/bin" build/warrend build/warren-archive build/warren-keeper build/warren-broker build/warren-unpack build/warren-init build/warren
 mkdir -p /etc/systemd/system "$prefix/share/warren"
 rm -rf "$prefix/share/warren/images"
 cp -R images "$prefix/share/warren/images"

@@ -357,7 +357,8 @@ class Daemon:
 
     def kill_everything(self, shuffle=lambda pids: None):
         """All of our own processes, in any order; the sandboxes alone are left."""
-        kill_all([self.process.pid, *self.launcher(), *self.keepers()], shuffle)
+        kill_all([self.process.pid, *self.launcher(), *self.keepers(),
+                  *self.pids("warren-broker")], shuffle)
         self.process.wait(DEADLINE)
 
     def stop(self):

@@ -1,5 +1,6 @@
 #include "front/child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +21,7 @@
 
 #define LOG_MODULE "warrend"
 #define READY_MS 60000 /* the first start makes a filesystem of its own */
-#define KEEPER_NAME "warren-keeper"
+#define FD_OPTION_MAX 16
 #define EXEC_FAILED 127
 #define RESTART_PAUSE_MS 50
 
@@ -47,8 +48,16 @@ int child_program(const char *name, char path[PATH_MAX], struct err *err)
     return 0;
 }
 
+struct launch {
+    const char *name, *path;
+    char *const *argv;
+    int fds[CHILD_FDS_MAX + 2]; /* alive, ready, and the program's own */
+    size_t nfds;
+    _Atomic uint64_t *restarts;
+};
+
 /* Between fork and exec: only async-signal-safe calls. */
-static void exec_keeper(const char *path, char *const *argv, int parent_fd, int ready_fd)
+static void exec_program(const struct launch *l)
 {
     sigset_t none;
     (void)sigemptyset(&none);
@@ -57,24 +66,27 @@ static void exec_keeper(const char *path, char *const *argv, int parent_fd, int 
     (void)signal(SIGHUP, SIG_DFL);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGINT, SIG_DFL);
-    if (fcntl(parent_fd, F_SETFD, 0) == 0 && fcntl(ready_fd, F_SETFD, 0) == 0)
-        (void)execv(path, argv);
+    bool kept = true;
+    for (size_t i = 0; i < l->nfds; i++)
+        kept = fcntl(l->fds[i], F_SETFD, 0) == 0 && kept;
+    if (kept)
+        (void)execv(l->path, l->argv);
     _exit(EXEC_FAILED);
 }
 
-static pid_t spawn_keeper(const char *path, char *const *argv, int parent_fd, int ready_fd)
+static pid_t spawn(const struct launch *l)
 {
     pid_t pid = fork();
     if (pid == 0)
-        exec_keeper(path, argv, parent_fd, ready_fd);
+        exec_program(l);
     return pid;
 }
 
-/* The launcher: keeps root for the one thing warrend cannot do without it, starting the keeper
+/* The launcher: keeps root for the one thing warrend cannot do without it, starting the program
  * again. Cells of a keeper that died become its children and are reaped here. */
-static _Noreturn void launch(const char *path, char *const *argv, int alive_fd, int ready_fd,
-                             _Atomic uint64_t *restarts)
+static _Noreturn void launch(const struct launch *l)
 {
+    int alive_fd = l->fds[0];
     sigset_t set;
     (void)prctl(PR_SET_NAME, "warren-launcher");
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -85,7 +97,7 @@ static _Noreturn void launch(const char *path, char *const *argv, int alive_fd, 
     (void)signal(SIGINT, SIG_IGN);
     (void)setsid();
     int signals = signalfd(-1, &set, SFD_CLOEXEC);
-    pid_t pid = spawn_keeper(path, argv, alive_fd, ready_fd);
+    pid_t pid = spawn(l);
     for (bool first = true;;) {
         struct pollfd p[2] = { { signals, POLLIN, 0 }, { alive_fd, POLLIN, 0 } };
         (void)poll(p, 2, -1);
@@ -99,38 +111,69 @@ static _Noreturn void launch(const char *path, char *const *argv, int alive_fd, 
                 continue;
             if (first && WIFEXITED(status))
                 _exit(1); /* it said why in the log; trying again would not help */
-            log_warn("warren-keeper died and is started again");
-            if (restarts)
-                atomic_fetch_add(restarts, 1);
+            log_warn("%s died and is started again", l->name);
+            if (l->restarts)
+                atomic_fetch_add(l->restarts, 1);
             (void)poll(NULL, 0, RESTART_PAUSE_MS);
             first = false;
-            pid = spawn_keeper(path, argv, alive_fd, ready_fd);
+            pid = spawn(l);
         }
     }
-    /* The keeper sees the same end of file; waiting for it means that whoever waits for us knows
+    /* The program sees the same end of file; waiting for it means that whoever waits for us knows
      * that both are gone. */
     if (pid > 0)
         (void)waitpid(pid, NULL, 0);
     _exit(0);
 }
 
-static int wait_ready(int fd, struct err *err)
+static int wait_ready(const char *name, int fd, struct err *err)
 {
     char byte = 0;
     int r = fd_wait(fd, POLLIN, READY_MS);
     if (r == 0)
-        return err_set(err, ETIMEDOUT, KEEPER_NAME " was not ready after %d s", READY_MS / 1000);
+        return err_set(err, ETIMEDOUT, "%s was not ready after %d s", name, READY_MS / 1000);
     if (r < 0 || read(fd, &byte, 1) != 1 || byte != 'R')
-        return err_set(err, EIO, KEEPER_NAME " could not start; its last log line says why");
+        return err_set(err, EIO, "%s could not start; its last log line says why", name);
     return 0;
+}
+
+/* In the launcher: the program's arguments, its descriptors among them, and off. */
+static _Noreturn void become_launcher(const struct child_config *config, const char *path,
+                                      int alive_fd, int ready_fd, _Atomic uint64_t *restarts)
+{
+    const char *argv[CHILD_ARGS_MAX] = { config->program };
+    char numbers[CHILD_FDS_MAX + 2][FD_OPTION_MAX];
+    const char *options[CHILD_FDS_MAX + 2] = { "--parent-fd", "--ready-fd" };
+    struct launch l = { .name = config->program,
+                        .path = path,
+                        .fds = { alive_fd, ready_fd },
+                        .nfds = config->nfds + 2,
+                        .restarts = restarts };
+    size_t n = 1;
+    for (size_t i = 0; i < config->nfds; i++) {
+        l.fds[i + 2] = config->fds[i].fd;
+        options[i + 2] = config->fds[i].option;
+    }
+    if (fd_keep_only(l.fds, l.nfds) < 0)
+        _exit(1);
+    for (size_t i = 0; config->args[i] && n < ARRAY_LEN(argv) - 1; i++)
+        argv[n++] = config->args[i];
+    for (size_t i = 0; i < l.nfds && n < ARRAY_LEN(argv) - 2; i++) {
+        (void)snprintf(numbers[i], FD_OPTION_MAX, "%d", l.fds[i]);
+        argv[n++] = options[i];
+        argv[n++] = numbers[i];
+    }
+    l.argv = (char *const *)(uintptr_t)argv;
+    launch(&l);
 }
 
 int child_start(const struct child_config *config, struct child *ret_child, struct err *err)
 {
-    char path[PATH_MAX], uid[16], parent[16], ready[16];
+    char path[PATH_MAX];
     int alive[2], tell[2];
 
-    int r = child_program(KEEPER_NAME, path, err);
+    assert(config->nfds <= CHILD_FDS_MAX);
+    int r = child_program(config->program, path, err);
     if (r < 0)
         return r;
     if (pipe2(alive, O_CLOEXEC) < 0)
@@ -149,35 +192,10 @@ int child_start(const struct child_config *config, struct child *ret_child, stru
     pid_t pid = fork();
     if (pid < 0)
         return err_set(err, errno, "cannot fork");
-    if (pid == 0) {
-        int fds[] = { alive_read, tell_write };
-        if (fd_keep_only(fds, ARRAY_LEN(fds)) < 0)
-            _exit(1);
-        (void)snprintf(uid, sizeof(uid), "%u", (unsigned)config->client_uid);
-        (void)snprintf(parent, sizeof(parent), "%d", fds[0]);
-        (void)snprintf(ready, sizeof(ready), "%d", fds[1]);
-        const char *argv[] = { KEEPER_NAME,
-                               "--data",
-                               config->data,
-                               "--run",
-                               config->run,
-                               "--cgroup",
-                               config->cgroup,
-                               "--client-uid",
-                               uid,
-                               "--parent-fd",
-                               parent,
-                               "--ready-fd",
-                               ready,
-                               "--log-level",
-                               config->log_level,
-                               "--log-format",
-                               config->log_format,
-                               NULL };
-        launch(path, (char *const *)(uintptr_t)argv, fds[0], fds[1], restarts);
-    }
+    if (pid == 0)
+        become_launcher(config, path, alive_read, tell_write, restarts);
     (void)close(take_fd(tell_write)); /* so that its death ends the wait */
-    r = wait_ready(tell_read, err);
+    r = wait_ready(config->program, tell_read, err);
     if (r < 0) {
         (void)close(take_fd(alive_write));
         (void)waitpid(pid, NULL, 0);

@@ -1,9 +1,11 @@
-/* warrend - Warren's daemon. Starts as root, starts warren-keeper, becomes an ordinary user,
+/* warrend - Warren's daemon. Starts as root, starts warren-keeper and warren-broker, becomes an ordinary user,
  * then serves the API until it is told to stop. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@
 #define REF_MAX 32      /* "/proc/self/fd/N" */
 #define ADMIN_PATH_MAX (RUN_PATH_MAX + 16)
 #define CGROUP_NAME_MAX 32
+#define NUMBER_MAX 16
 
 struct world {
     struct options options;
@@ -39,7 +42,8 @@ struct world {
      * through the directories above them once it is an ordinary user. */
     char data_ref[REF_MAX], run_ref[REF_MAX];
     int lock_fd, tcp_fd, admin_fd, data_fd, run_fd, archive_fd;
-    struct child keeper;
+    int link_fd; /* to the broker */
+    struct child keeper, broker;
     struct core *core;
     struct server *server;
 };
@@ -52,7 +56,9 @@ static void world_done(struct world *w)
     watches_stop(w->core);
     server_free(w->server);
     core_free(w->core);
+    child_stop(&w->broker, KEEPER_STOP_MS);
     child_stop(&w->keeper, KEEPER_STOP_MS);
+    cleanup_close(&w->link_fd);
     cleanup_close(&w->tcp_fd);
     cleanup_close(&w->admin_fd);
     cleanup_close(&w->lock_fd);
@@ -157,15 +163,62 @@ static int prepare(struct world *w, struct err *err)
     return r;
 }
 
+static int start_keeper(struct world *w, struct err *err)
+{
+    char uid[NUMBER_MAX];
+    (void)snprintf(uid, sizeof(uid), "%u", (unsigned)w->user.uid);
+    const char *args[] = { "--data",
+                           w->data,
+                           "--run",
+                           w->run,
+                           "--cgroup",
+                           w->cgroup,
+                           "--client-uid",
+                           uid,
+                           "--log-level",
+                           w->options.log_level,
+                           "--log-format",
+                           w->options.log_format,
+                           NULL };
+    struct child_config keeper = { .program = "warren-keeper", .args = args };
+    return child_start(&keeper, &w->keeper, err);
+}
+
+/* Its end of the link stays with its launcher, so that the next one goes on where it died. */
+static int start_broker(struct world *w, struct err *err)
+{
+    char uid[NUMBER_MAX], gid[NUMBER_MAX];
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_set(err, errno, "cannot make the link to the broker");
+    w->link_fd = pair[0];
+    (void)snprintf(uid, sizeof(uid), "%u", (unsigned)w->user.uid);
+    (void)snprintf(gid, sizeof(gid), "%u", (unsigned)w->user.gid);
+    const char *args[] = { "--run",
+                           w->run,
+                           "--uid",
+                           uid,
+                           "--gid",
+                           gid,
+                           "--log-level",
+                           w->options.log_level,
+                           "--log-format",
+                           w->options.log_format,
+                           NULL };
+    struct child_fd fds[] = { { "--link-fd", pair[1] } };
+    struct child_config broker = {
+        .program = "warren-broker", .args = args, .fds = fds, .nfds = ARRAY_LEN(fds)
+    };
+    int r = child_start(&broker, &w->broker, err);
+    (void)close(pair[1]);
+    return r;
+}
+
 static int start(struct world *w, struct err *err)
 {
-    struct child_config keeper = { .data = w->data,
-                                   .run = w->run,
-                                   .cgroup = w->cgroup,
-                                   .log_level = w->options.log_level,
-                                   .log_format = w->options.log_format,
-                                   .client_uid = w->user.uid };
-    int r = child_start(&keeper, &w->keeper, err);
+    int r = start_keeper(w, err);
+    if (r >= 0)
+        r = start_broker(w, err);
     if (r >= 0)
         r = setup_drop(&w->user, err);
     if (r < 0)
@@ -199,7 +252,16 @@ static int start(struct world *w, struct err *err)
     return server_new(&http, &w->server, err);
 }
 
-/* Until somebody ends us, or the launcher ended: 0 or -ECHILD. */
+static bool launcher_ended(struct child *child)
+{
+    int status;
+    if (child->pid == 0 || waitpid(child->pid, &status, WNOHANG) != child->pid)
+        return false;
+    child->pid = 0;
+    return true;
+}
+
+/* Until somebody ends us, or a launcher ended: 0 or -ECHILD. */
 static int serve(struct world *w, const sigset_t *signals)
 {
     for (;;) {
@@ -208,11 +270,8 @@ static int serve(struct world *w, const sigset_t *signals)
             log_info("stopping; sandboxes go on signal=%s", process_signal_name(signo));
             return 0;
         }
-        int status;
-        if (signo == SIGCHLD && waitpid(w->keeper.pid, &status, WNOHANG) == w->keeper.pid) {
-            w->keeper.pid = 0;
-            log_error(
-                "the keeper's launcher ended, so nobody could start the keeper again; stopping");
+        if (signo == SIGCHLD && (launcher_ended(&w->keeper) || launcher_ended(&w->broker))) {
+            log_error("a launcher ended, so nobody could start its program again; stopping");
             return -ECHILD;
         }
     }
@@ -240,7 +299,7 @@ static int run(struct world *w, struct err *err)
     (void)printf("warrend ready on http://%s (admin socket %s)\n", w->where, w->admin_path);
     (void)fflush(stdout);
     r = serve(w, &signals);
-    return r < 0 ? err_set(err, -r, "the keeper's launcher ended") : 0;
+    return r < 0 ? err_set(err, -r, "a launcher ended") : 0;
 }
 
 /* The served surface, for the test that compares it with the described one. */
@@ -262,7 +321,9 @@ int main(int argc, char **argv)
                        .data_fd = -1,
                        .run_fd = -1,
                        .archive_fd = -1,
-                       .keeper = { .alive_fd = -1 } };
+                       .link_fd = -1,
+                       .keeper = { .alive_fd = -1 },
+                       .broker = { .alive_fd = -1 } };
     struct err err = ERR_INIT;
 
     (void)umask(077);

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/loop.h"
 #include "cell/ns.h"
-#include "keeper/loop.h"
 #include "keeper/sweeper.h"
 #include "wire/keeper.h"
 

@@ -1,0 +1,12 @@
+/* broker - what the parts of warren-broker share: the loop, the link to warrend.
+ *
+ * Each part (previews; egress) has a context of its own that lives in here and handlers for the
+ * messages that are its; main.c has the table. */
+#pragma once
+#include "base/loop.h"
+#include "broker/link.h"
+
+struct broker {
+    struct loop *loop;
+    struct link *link;
+};
