@@ -76,6 +76,7 @@ const struct command *const commands[] = {
     &cmd_team_ls,
     &cmd_team_update,
     &cmd_team_rm,
+    &cmd_env_e2b,
     &cmd_doctor,
     &cmd_version,
     &cmd_completion,

@@ -1,0 +1,149 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/commands.h"
+#include "cli/object.h"
+#include "cli/xmem.h"
+
+#define DEFAULT_URL "http://127.0.0.1:7070"
+#define E2B_MOUNT "/e2b"
+#define E2B_KEY_NAME "e2b" /* of a key that is issued here */
+
+struct env_opts {
+    const char *at;
+};
+
+static const struct opt env_table[] = {
+    { 0, "at", OPT_TEXT, offsetof(struct env_opts, at), "URL",
+      "The address that programs shall use, where it is not the one this command uses.", NULL },
+};
+
+static const char *env(const char *name)
+{
+    const char *v = getenv(name);
+    return v && *v ? v : NULL;
+}
+
+/* The daemon's address without a slash behind it. Whoever asks on the socket has not said any. */
+static char *address(struct client *client, const char *at)
+{
+    const char *url = at ? at : client_where(client);
+    if (*url == '/')
+        url = DEFAULT_URL;
+    size_t n = strlen(url);
+    while (n > 0 && url[n - 1] == '/')
+        n--;
+    return xasprintf("%s%.*s", strstr(url, "://") ? "" : "http://", (int)n, url);
+}
+
+/* The caller's own key, else a new one. */
+static int find_key(struct cli *cli, char **ret_key, struct err *err)
+{
+    const char *key = cli->key ? cli->key : env("WARREN_API_KEY");
+    if (!key)
+        key = env("E2B_API_KEY");
+    if (key) {
+        *ret_key = xstrdup(key);
+        return 0;
+    }
+    _cleanup_free_ char *path = api_path("keys", NULL);
+    _cleanup_json_ json_t *body = json_pack("{s:s}", "name", E2B_KEY_NAME);
+    _cleanup_json_ json_t *made = NULL;
+    int r = cli_call(cli, "POST", path, body, &made, err);
+    if (r < 0)
+        return err_wrap(err, r, "no key is given, and none could be issued");
+    *ret_key = xstrdup(member_text(made, "key"));
+    cli_note("issued a key for this, '%s'; `warren key rm` takes it back", member_text(made, "id"));
+    return 0;
+}
+
+/* A key that opens nothing, or an address where nobody is, had better show here. */
+static int try_them(const char *url, const char *key, struct err *err)
+{
+    struct client_config config = { .url = url, .key = key };
+    _cleanup_(client_freep) struct client *client = NULL;
+    _cleanup_free_ char *path = api_query(api_path("sandboxes", NULL), "limit", "1");
+    _cleanup_json_ json_t *list = NULL;
+    int r = client_new(&config, &client, err);
+    if (r == 0)
+        r = client_call(client, "GET", path, NULL, &list, NULL, err);
+    if (r < 0)
+        return err_wrap(err, r, "'%s' does not answer to this key; --at names another address",
+                        url);
+    return 0;
+}
+
+/* What E2B's clients want to see: "e2b_" and hexadecimal digits. What stands before the last "_" of
+ * a key is decoration to the daemon. */
+static json_t *variables(const char *url, const char *key)
+{
+    const char *last = strrchr(key, '_');
+    const char *secret = last ? last + 1 : key;
+    _cleanup_free_ char *shown = xasprintf("e2b_%s", secret);
+    _cleanup_free_ char *mount = xasprintf("%s%s", url, E2B_MOUNT);
+    json_t *o = json_pack("{s:s,s:s,s:s,s:s}", "E2B_API_KEY", shown, "E2B_API_URL", mount,
+                          "E2B_SANDBOX_URL", mount, "E2B_VOLUME_API_URL", mount);
+    if (o && secret[strspn(secret, "0123456789abcdef")])
+        (void)json_object_set_new(o, "E2B_VALIDATE_API_KEY", json_string("false"));
+    return o;
+}
+
+/* In single quotes nothing means anything to a shell but the quote itself. */
+static void print_export(const char *name, const char *value)
+{
+    (void)printf("export %s='", name);
+    for (const char *p = value; *p; p++) {
+        if (*p == '\'')
+            (void)fputs("'\\''", stdout);
+        else
+            (void)fputc(*p, stdout);
+    }
+    (void)fputs("'\n", stdout);
+}
+
+static int run_e2b(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    const struct env_opts *o = opts;
+    _cleanup_free_ char *url = NULL, *key = NULL;
+    struct err err = ERR_INIT;
+    struct client *client = cli_client(cli, &err);
+    if (!client)
+        return cli_fail(cli, &err);
+    url = address(client, o->at);
+    if (find_key(cli, &key, &err) < 0 || try_them(url, key, &err) < 0)
+        return cli_fail(cli, &err);
+
+    _cleanup_json_ json_t *set = variables(url, key);
+    if (!set) /* only text that is not UTF-8 does this */
+        return cli_usage(cli, "the address or the key is not UTF-8");
+    if (cli->json) {
+        cli_print_json(set);
+        return 0;
+    }
+    const char *name;
+    const json_t *value;
+    json_object_foreach(set, name, value) print_export(name, json_string_value(value));
+    return 0;
+}
+
+const struct command cmd_env_e2b = {
+    .name = "env e2b",
+    .summary = "Print the variables that point E2B's SDKs at this daemon",
+    .synopsis = "[OPTIONS]",
+    .description =
+        "Prints what programs written for E2B need to run here, as lines for a shell, or as an "
+        "object with --json. Address and key are tried first.\n\n"
+        "The key is yours: --key, WARREN_API_KEY or E2B_API_KEY. Where there is none, as for root "
+        "on the admin socket, one is issued. The address is the one this command uses; on the "
+        "socket that is " DEFAULT_URL ".",
+    .examples = (const struct example[]){ { "For this shell and what is started in it",
+                                            "eval \"$(sudo warren env e2b)\"" },
+                                          { "Where the daemon is behind another name",
+                                            "warren env e2b --at https://sandboxes.example.org" },
+                                          { "For a program to read", "warren --json env e2b" },
+                                          { NULL, NULL } },
+    COMMAND_OPTS(env_table, struct env_opts),
+    .stop_after = OPTS_ALL,
+    .run = run_e2b,
+};
