@@ -1,9 +1,11 @@
-# desktop - base with a screen: X without hardware, a window manager, Chromium, and the screen as a
-# page on port 6080 (noVNC) or as VNC on 5900. `warren-desktop` brings it all up.
+# desktop - base with a screen: X without hardware, Xfce, Chromium, and what E2B's desktop SDK drives
+# them with. The screen is a page on port 6080 (noVNC) or VNC on 5900. `warren-desktop` brings it
+# all up; the SDK brings its parts up one by one, as it likes them.
 . ./base.sh
 
-packages="$packages chromium dbus dbus-x11 fonts-dejavu-core fonts-liberation fonts-noto-color-emoji \
-novnc openbox scrot websockify x11-utils x11-xserver-utils x11vnc xauth xclip xdotool xterm xvfb"
+packages="$packages chromium dbus dbus-x11 exo-utils fonts-dejavu-core fonts-liberation fonts-noto-color-emoji \
+libgtk-3-bin mousepad net-tools novnc scrot thunar websockify x11-utils x11-xserver-utils x11vnc xauth xclip \
+xdg-utils xdotool xfce4-panel xfce4-session xfce4-terminal xfdesktop4 xfwm4 xterm xvfb"
 
 extend()
 {
@@ -15,7 +17,16 @@ extend()
         >"$1/etc/chromium.d/warren"
     printf '<!doctype html><meta http-equiv="refresh" content="0; url=vnc.html?autoconnect=1&resize=scale">\n' \
         >"$1/usr/share/novnc/index.html"
-    printf 'DISPLAY=:0\nDBUS_SESSION_BUS_ADDRESS=unix:path=/tmp/.session-bus\n' >>"$1/etc/environment"
+    ln -s /usr/share/novnc "$1/opt/noVNC" # where the SDK looks
+    # Programs written for E2B launch the browser by this name.
+    sed 's/^\[Desktop Entry\]$/&\nNoDisplay=true/' "$1/usr/share/applications/chromium.desktop" \
+        >"$1/usr/share/applications/google-chrome.desktop"
+    # Whoever starts a program finds the session's bus by the screen, and for that by this id; it
+    # names no machine, all sandboxes of the image have it.
+    printf '%s\n' 77617272656e2d6465736b746f702d31 >"$1/etc/machine-id"
+    cp desktop/*.xml "$1/etc/xdg/xfce4/xfconf/xfce-perchannel-xml/"
+    printf 'DISPLAY=:0\nLANG=C.UTF-8\n' >>"$1/etc/environment"
 }
 
-verify="$verify; command -v Xvfb x11vnc openbox xterm scrot xdotool websockify xclip; chromium --version"
+verify="$verify; command -v Xvfb x11vnc startxfce4 xfwm4 xfdesktop xterm scrot xdotool websockify xclip \
+xdpyinfo xrandr xdg-open gtk-launch netstat; test -x /opt/noVNC/utils/novnc_proxy; chromium --version"

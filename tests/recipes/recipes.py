@@ -82,7 +82,8 @@ def test_claude(place):
 
 @pytest.mark.timeout(3000)
 def test_desktop(place):
-    box = make(place, "desktop")
+    add(place, "desktop")
+    box = place.api.create(template="desktop-up")["id"]
     page = place.api.out(box, "curl -sL http://127.0.0.1:6080/vnc.html")
     assert "noVNC" in page
     hello = place.api.out(box, ["python3", "-c", """
