@@ -19,3 +19,6 @@ DEFINE_FREEP(struct floor *, floor_free)
 
 /* Storage and namespaces are gone again when this returns; that part is not timed. */
 int floor_once(struct floor *f, char *const argv[], double *ret_us, struct err *err);
+
+/* A whole life: until the program has ended, and its storage and namespaces are gone. */
+int floor_life(struct floor *f, char *const argv[], double *ret_us, struct err *err);

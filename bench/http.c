@@ -151,24 +151,36 @@ static int read_answer(struct http *h, const char *mark, struct http_answer *ret
     return 0;
 }
 
-int http_ask(struct http *h, const char *method, const char *path, const char *body,
-             const char *mark, struct http_answer *ret_answer, struct err *err)
+int http_send(struct http *h, const struct http_request *q, struct http_answer *ret_answer,
+              struct err *err)
 {
     char text[HTTP_REQUEST_SIZE];
     int n, r;
 
     n = snprintf(text, sizeof(text),
-                 "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n%s"
-                 "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-                 method, path, h->key, mark ? "Accept: application/x-ndjson\r\n" : "",
-                 body ? strlen(body) : 0, body ? body : "");
-    if (n < 0 || (size_t)n >= sizeof(text))
+                 "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%sContent-Length: %zu\r\n\r\n", q->method,
+                 q->path, q->headers, q->len);
+    if (n < 0 || (size_t)n + q->len > sizeof(text))
         return err_set(err, EMSGSIZE, "request too long");
+    if (q->len)
+        memcpy(text + n, q->body, q->len);
     buf_clear(&h->in);
-    r = fd_write_full(h->fd, text, (size_t)n);
+    r = fd_write_full(h->fd, text, (size_t)n + q->len);
     if (r >= 0)
-        r = read_answer(h, mark, ret_answer);
+        r = read_answer(h, q->mark, ret_answer);
     if (r < 0)
-        return err_set(err, -r, "%s %s on port %u got no answer", method, path, h->port);
+        return err_set(err, -r, "%s %s on port %u got no answer", q->method, q->path, h->port);
     return 0;
+}
+
+int http_ask(struct http *h, const char *method, const char *path, const char *body,
+             const char *mark, struct http_answer *ret_answer, struct err *err)
+{
+    char headers[HTTP_REQUEST_SIZE / 2];
+    struct http_request q = { method, path, headers, body, body ? strlen(body) : 0, mark };
+
+    (void)snprintf(headers, sizeof(headers),
+                   "Authorization: Bearer %s\r\nContent-Type: application/json\r\n%s", h->key,
+                   mark ? "Accept: application/x-ndjson\r\n" : "");
+    return http_send(h, &q, ret_answer, err);
 }

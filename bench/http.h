@@ -26,6 +26,17 @@ struct http_answer {
 int http_open(struct http *h, unsigned port, const char *key, struct err *err);
 void http_close(struct http *h); /* also one that never opened, if zeroed with fd -1 */
 
+/* A request as a client of any dialect writes it: with its own headers, and any bytes for a body. */
+struct http_request {
+    const char *method, *path;
+    const char *headers; /* whole lines, each with its CRLF */
+    const void *body;
+    size_t len;
+    const char *mark; /* may be NULL */
+};
+int http_send(struct http *h, const struct http_request *q, struct http_answer *ret_answer,
+              struct err *err);
+
 /* `body` and `mark` may be NULL; with a mark the answer is asked for as a stream of lines. */
 int http_ask(struct http *h, const char *method, const char *path, const char *body,
              const char *mark, struct http_answer *ret_answer, struct err *err);

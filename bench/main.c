@@ -8,17 +8,21 @@
 #include <getopt.h>
 #include <stdbool.h>
 
+#include "e2b/life.h"
+#include "e2b/sdk.h"
 #include "floor.h"
 #include "host.h"
 #include "peer.h"
 #include "report.h"
 #include "warren.h"
 
-#define QUIET_MS 20       /* before each create: the last one's namespaces are torn down later */
-#define POOL_WAIT_MS 5000 /* for the warm pool to be full again */
-#define POOL_BLIND_MS 100 /* the same, where the daemon does not say */
-#define FAILURES_MAX 3    /* in a row: then a contender is given up */
+#define QUIET_MS 20        /* before each create: the last one's namespaces are torn down later */
+#define POOL_WAIT_MS 5000  /* for the warm pool to be full again */
+#define POOL_BLIND_MS 100  /* the same, where the daemon does not say */
+#define CODE_QUIET_MS 3000 /* for the next interpreter to be ready */
+#define FAILURES_MAX 3     /* in a row: then a contender is given up */
 #define ARGS_MAX 32
+#define BURST_LIVES 10 /* of each client, one after the other */
 
 enum option_id {
     OPT_POOL = 1000,
@@ -36,16 +40,22 @@ enum option_id {
     OPT_RUNC,
     OPT_DOCKER,
     OPT_SKIP,
+    OPT_SDK,
+    OPT_CODE,
+    OPT_BURST,
 };
 
 struct bench {
     const char *pool, *only, *json, *key;
     unsigned rounds, pool_size, storm_s, idle_n;
+    bool code, burst;
     int log_fd;
     struct crowd_daemon cold, warm; /* port 0: not there */
     char *peers[ROW_COUNT][ARGS_MAX];
     struct floor *floor;
     struct http cold_http, warm_http;
+    char *sdk_argv[ARGS_MAX]; /* E2B's client under node */
+    struct sdk *sdk;
     char live[ID_SIZE]; /* the sandbox that execs go to */
     struct report report;
 };
@@ -54,6 +64,9 @@ struct bench {
 
 static char *const echo_argv[] = { (char *)"/bin/echo", (char *)"ready", NULL };
 static char *const true_argv[] = { (char *)"/bin/true", NULL };
+/* As E2B's client runs a command; the line tells the clock of floor_once that it came so far. */
+static char *const shell_argv[] = { (char *)"/bin/bash", (char *)"-l", (char *)"-c",
+                                    (char *)"echo ready", NULL };
 
 static int once_fork(struct bench *b, enum row_id id, double *ret_us, struct err *err)
 {
@@ -100,6 +113,21 @@ static int once_exec(struct bench *b, enum row_id id, double *ret_us, struct err
     return r;
 }
 
+static int once_e2b_floor(struct bench *b, enum row_id id, double *ret_us, struct err *err)
+{
+    return floor_life(b->floor, shell_argv, ret_us, err);
+}
+
+static int once_e2b_raw(struct bench *b, enum row_id id, double *ret_us, struct err *err)
+{
+    return e2b_life(&b->warm_http, ret_us, err);
+}
+
+static int once_e2b_sdk(struct bench *b, enum row_id id, double *ret_us, struct err *err)
+{
+    return sdk_once(b->sdk, id == ROW_E2B_CODE ? "code" : "life", ret_us, err);
+}
+
 struct contender {
     const char *name, *title;
     unsigned per_round;
@@ -120,6 +148,13 @@ static const struct contender contenders[ROW_COUNT] = {
     [ROW_BWRAP] = { "bwrap", "bubblewrap", 5, QUIET_MS, once_peer },
     [ROW_RUNC] = { "runc", "runc run", 2, QUIET_MS, once_peer },
     [ROW_DOCKER] = { "docker", "docker run", 1, QUIET_MS, once_peer },
+    [ROW_E2B_FLOOR] = { "e2b-floor", "the kernel's floor, bash -l -c, to its end", 3, QUIET_MS,
+                        once_e2b_floor },
+    [ROW_E2B_RAW] = { "e2b-raw", "E2B's create, run, kill over raw HTTP", 5, QUIET_MS,
+                      once_e2b_raw },
+    [ROW_E2B_SDK] = { "e2b-sdk", "the same through E2B's client", 3, QUIET_MS, once_e2b_sdk },
+    [ROW_E2B_CODE] = { "e2b-code", "E2B's create to the first result of code", 1, CODE_QUIET_MS,
+                       once_e2b_sdk },
 };
 
 static void measure(struct bench *b, enum row_id id)
@@ -149,7 +184,8 @@ static void measure(struct bench *b, enum row_id id)
 static bool wanted(const struct bench *b, const char *name)
 {
     return !b->only || strcmp(b->only, name) == 0 || strcmp(name, "floor") == 0 ||
-           strcmp(name, "fork") == 0; /* what the others are compared with */
+           strcmp(name, "fork") == 0 || /* what the others are compared with */
+           (strcmp(b->only, "e2b") == 0 && strncmp(name, "e2b-", 4) == 0);
 }
 
 static bool present(const struct bench *b, enum row_id id)
@@ -165,6 +201,10 @@ static bool present(const struct bench *b, enum row_id id)
     case ROW_BWRAP:
     case ROW_RUNC:
     case ROW_DOCKER: return b->peers[id][0];
+    case ROW_E2B_FLOOR: return b->pool;
+    case ROW_E2B_RAW: return b->warm.port;
+    case ROW_E2B_SDK: return b->sdk;
+    case ROW_E2B_CODE: return b->sdk && b->code;
     case ROW_COUNT: break;
     }
     return false;
@@ -180,6 +220,8 @@ static int prepare(struct bench *b, struct err *err)
         r = warren_create(&b->cold_http, b->live, err);
     if (r >= 0 && b->warm.port)
         r = http_open(&b->warm_http, b->warm.port, b->key, err);
+    if (r >= 0 && b->sdk_argv[0])
+        r = sdk_new(b->sdk_argv, b->log_fd, &b->sdk, err);
     return r;
 }
 
@@ -217,6 +259,26 @@ static void run_crowds(struct bench *b)
         b->report.idle.wanted = b->idle_n;
         crowd_idle(&b->cold, &b->report.idle);
         sample_sort(&b->report.idle.exec);
+    }
+}
+
+static void run_bursts(struct bench *b)
+{
+    static const unsigned clients[BURST_COUNT] = { 10, 100, 10, 100 };
+
+    for (int i = 0; i < BURST_COUNT; i++) {
+        struct e2b_burst *burst = &b->report.bursts[i];
+        bool sdk = i >= BURST_SDK_10;
+
+        if (sdk ? !b->sdk : !b->warm.port)
+            continue;
+        burst->clients = clients[i];
+        burst->lives = BURST_LIVES;
+        if (sdk)
+            sdk_burst(b->sdk, burst);
+        else
+            e2b_burst(b->warm.port, b->key, burst);
+        sample_sort(&burst->times);
     }
 }
 
@@ -278,6 +340,9 @@ static int parse(struct bench *b, int argc, char *argv[])
         { "runc", required_argument, NULL, OPT_RUNC },
         { "docker", required_argument, NULL, OPT_DOCKER },
         { "skip", required_argument, NULL, OPT_SKIP },
+        { "sdk", required_argument, NULL, OPT_SDK },
+        { "code", no_argument, NULL, OPT_CODE },
+        { "burst", no_argument, NULL, OPT_BURST },
         { 0 },
     };
 
@@ -306,6 +371,9 @@ static int parse(struct bench *b, int argc, char *argv[])
         case OPT_RUNC: parse_words(optarg, b->peers[ROW_RUNC]); break;
         case OPT_DOCKER: parse_words(optarg, b->peers[ROW_DOCKER]); break;
         case OPT_SKIP: parse_skip(b, optarg); break;
+        case OPT_SDK: parse_words(optarg, b->sdk_argv); break;
+        case OPT_CODE: b->code = true; break;
+        case OPT_BURST: b->burst = true; break;
         default: return -EINVAL;
         }
     }
@@ -336,6 +404,8 @@ int main(int argc, char *argv[])
     run_rounds(&b);
     if (b.live[0])
         (void)warren_delete(&b.cold_http, b.live, NULL);
+    if (b.burst)
+        run_bursts(&b);
     run_crowds(&b);
     b.report.load_after = host_load();
 
@@ -343,6 +413,7 @@ int main(int argc, char *argv[])
     r = b.json ? report_json(&b.report, b.json) : 0;
     if (r < 0)
         fprintf(stderr, "bench: cannot write '%s': %s\n", b.json, strerror(-r));
+    sdk_free(b.sdk);
     floor_free(b.floor);
     http_close(&b.cold_http);
     http_close(&b.warm_http);

@@ -13,6 +13,8 @@
 #define TARGET_EXEC 1.5    /* x fork + exec + wait */
 #define TARGET_DOCKER 40.0 /* times faster than docker run */
 #define TARGET_IDLE_MIB 1.5
+#define TARGET_E2B 3.0       /* x the floor */
+#define TARGET_CODE_MS 150.0 /* from create to a cell's result */
 
 /* One promise: a figure, its bound, and whether it holds. */
 struct verdict {
@@ -23,7 +25,7 @@ struct verdict {
     bool known;
 };
 
-#define VERDICT_COUNT 7
+#define VERDICT_COUNT 10
 
 static double p50(const struct report *r, enum row_id id)
 {
@@ -37,6 +39,29 @@ static struct verdict ratio(const struct report *r, const char *name, const char
     bool known = x > 0 && y > 0;
 
     return (struct verdict){ name, what, known ? x / y : 0, bound, at_least, "x", known };
+}
+
+static void judge_e2b(const struct report *r, struct verdict out[3])
+{
+    const struct e2b_burst *raw = &r->bursts[BURST_RAW_100], *sdk = &r->bursts[BURST_SDK_100];
+    double code = p50(r, ROW_E2B_CODE);
+
+    out[0] = ratio(r, "e2b_to_floor", "E2B's create, run, kill, raw, to the floor", ROW_E2B_RAW,
+                   ROW_FLOOR, TARGET_E2B, false);
+    out[1] = (struct verdict){ "e2b_failures",
+                               "failures of 100 E2B clients at once",
+                               raw->failures + sdk->failures,
+                               0,
+                               false,
+                               "",
+                               raw->clients > 0 };
+    out[2] = (struct verdict){ "e2b_code_ms",
+                               "E2B's create to the first result of code",
+                               code / US_PER_MS,
+                               TARGET_CODE_MS,
+                               false,
+                               " ms",
+                               code > 0 };
 }
 
 static void judge(const struct report *r, struct verdict out[VERDICT_COUNT])
@@ -68,6 +93,7 @@ static void judge(const struct report *r, struct verdict out[VERDICT_COUNT])
                                false,
                                "",
                                storm };
+    judge_e2b(r, out + 7);
 }
 
 static bool reached(const struct verdict *v)
@@ -131,6 +157,29 @@ static void crowd_lines(const struct report *r, FILE *out)
     }
 }
 
+static const char *const burst_titles[BURST_COUNT] = {
+    [BURST_RAW_10] = "E2B's three calls, raw HTTP, 10 at once",
+    [BURST_RAW_100] = "the same, 100 at once",
+    [BURST_SDK_10] = "through E2B's client, 10 at once",
+    [BURST_SDK_100] = "the same, 100 at once",
+};
+
+static void burst_lines(const struct report *r, FILE *out)
+{
+    for (int i = 0; i < BURST_COUNT; i++) {
+        const struct e2b_burst *b = &r->bursts[i];
+
+        if (!b->clients)
+            continue;
+        fprintf(out, "%-44s %9.2f %9.2f %9.2f %6zu   %u failed\n", burst_titles[i],
+                sample_percentile(&b->times, 50) / US_PER_MS,
+                sample_percentile(&b->times, 90) / US_PER_MS,
+                sample_percentile(&b->times, 99) / US_PER_MS, b->times.n, b->failures);
+        if (b->failures)
+            fprintf(out, "  first failure: %s\n", b->first_failure);
+    }
+}
+
 void report_table(const struct report *r, FILE *out)
 {
     const struct sample *floor = &r->rows[ROW_FLOOR].times;
@@ -138,6 +187,7 @@ void report_table(const struct report *r, FILE *out)
 
     fprintf(out, "%s\n\n", r->host);
     times_table(r, out);
+    burst_lines(r, out);
     crowd_lines(r, out);
     fprintf(out, "\n%-44s %12s %14s\n", "targets", "measured", "target");
     judge(r, v);
@@ -217,6 +267,25 @@ static void json_crowds(const struct report *r, FILE *f)
             sample_percentile(&i->exec, 50) / US_PER_MS);
 }
 
+static void json_bursts(const struct report *r, FILE *f)
+{
+    static const char *const names[BURST_COUNT] = { "raw_10", "raw_100", "sdk_10", "sdk_100" };
+    const char *comma = "";
+
+    fputs("  \"e2b_at_once\": {", f);
+    for (int i = 0; i < BURST_COUNT; i++) {
+        const struct e2b_burst *b = &r->bursts[i];
+
+        if (!b->clients)
+            continue;
+        fprintf(f, "%s\n    \"%s\": {\"p50\": %.4f, \"p99\": %.4f, \"n\": %zu, \"failures\": %u}",
+                comma, names[i], sample_percentile(&b->times, 50) / US_PER_MS,
+                sample_percentile(&b->times, 99) / US_PER_MS, b->times.n, b->failures);
+        comma = ",";
+    }
+    fputs("\n  },\n", f);
+}
+
 int report_json(const struct report *r, const char *path)
 {
     _cleanup_file_ FILE *f = fopen(path, "we");
@@ -231,6 +300,7 @@ int report_json(const struct report *r, const char *path)
             r->load_after);
     json_rows(r, f);
     json_crowds(r, f);
+    json_bursts(r, f);
     fputs("  \"targets\": {", f);
     judge(r, v);
     for (int i = 0; i < VERDICT_COUNT; i++) {

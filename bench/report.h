@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "crowd.h"
+#include "e2b/life.h"
 #include "sample.h"
 
 enum row_id {
@@ -20,8 +21,14 @@ enum row_id {
     ROW_BWRAP,
     ROW_RUNC,
     ROW_DOCKER,
+    ROW_E2B_FLOOR,
+    ROW_E2B_RAW,
+    ROW_E2B_SDK,
+    ROW_E2B_CODE,
     ROW_COUNT
 };
+
+enum burst_id { BURST_RAW_10, BURST_RAW_100, BURST_SDK_10, BURST_SDK_100, BURST_COUNT };
 
 struct row {
     const char *name, *title;
@@ -31,8 +38,9 @@ struct row {
 
 struct report {
     struct row rows[ROW_COUNT];
-    struct crowd_storm storm; /* clients 0: not run */
-    struct crowd_idle idle;   /* wanted 0: not run */
+    struct crowd_storm storm;             /* clients 0: not run */
+    struct crowd_idle idle;               /* wanted 0: not run */
+    struct e2b_burst bursts[BURST_COUNT]; /* clients 0: not run */
     char host[160];
     double load_before, load_after;
 };
