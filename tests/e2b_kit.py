@@ -3,6 +3,7 @@ import collections
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -15,6 +16,8 @@ SETS = ("latest", "middle", "oldest")
 # These releases know no E2B_SANDBOX_URL or no E2B_API_URL: they call names under a domain, over TLS.
 NEED_NAMES = ("oldest",)
 FILES = sorted(p.name for p in HERE.glob("*.test.mjs"))
+# The built-in image that a file of tests stands on, by the first word of its name.
+IMAGES = {"desktop": "desktop"}
 
 
 @functools.cache
@@ -47,6 +50,15 @@ def find_node(top):
     top.mkdir()
     npm(top, "install", "--no-save", f"{younger}@22")
     return str(top / "node_modules" / younger / "bin/node")
+
+
+def bring_image(daemon, name):
+    """The image that these tests stand on, with its templates, as a user brings it. Once a daemon."""
+    image = IMAGES.get(re.match("[a-z]+", name)[0])
+    if image and daemon.api.call("GET", f"/v1/templates/{image}").status == 404:
+        done = subprocess.run([ROOT / "images/warren-image", image], capture_output=True, text=True, timeout=1800,
+                              env={**os.environ, "WARREN_SOCKET": f"{daemon.run}/warren.sock"})
+        assert done.returncode == 0, done.stderr[-2000:]
 
 
 def environment(daemon):

@@ -35,6 +35,7 @@ def package(request, place, seen):
 @pytest.mark.parametrize("name", kit.FILES)
 def test_with_the_official_client(package, node, daemon, seen, name):
     release, top = package
+    kit.bring_image(daemon, name)
     results = kit.run(node, top, name, daemon)
     assert results, "no test of lib.mjs ran"
     seen[release][name] = results
