@@ -32,15 +32,13 @@ void file_change_done(struct file_change *c)
 }
 
 int file_watch_open(struct core *core, const struct sandbox *s, const char *user, const char *path,
-                    bool recursive, int hangup_fd, struct file_watch **ret_w, struct err *err)
+                    uint64_t flags, int hangup_fd, struct file_watch **ret_w, struct err *err)
 {
     _cleanup_(file_watch_freep) struct file_watch *w = calloc(1, sizeof(*w));
     struct file_event ev;
-    struct file_ask ask = { .op = WIRE_FILE_WATCH,
-                            .user = user,
-                            .paths = &path,
-                            .n_paths = 1,
-                            .flags = recursive ? WIRE_F_RECURSIVE : 0 };
+    struct file_ask ask = {
+        .op = WIRE_FILE_WATCH, .user = user, .paths = &path, .n_paths = 1, .flags = flags
+    };
     if (!w)
         return err_set(err, ENOMEM, "cannot allocate a watch");
     int r = file_begin(core, s, &ask, &w->call, err);

@@ -24,9 +24,9 @@ struct file_change {
 void file_change_done(struct file_change *c);
 
 struct file_watch;
-/* Watches when it returns. */
+/* Watches when it returns. Flags: WIRE_F_RECURSIVE, WIRE_F_XATTRS. */
 int file_watch_open(struct core *core, const struct sandbox *s, const char *user, const char *path,
-                    bool recursive, int hangup_fd, struct file_watch **ret_w, struct err *err);
+                    uint64_t flags, int hangup_fd, struct file_watch **ret_w, struct err *err);
 /* 1 and a change; failures as of file_next. file_not_found: what was watched is gone. */
 int file_watch_next(struct file_watch *w, int timeout_ms, int hangup_fd, struct file_change *ret_c,
                     struct err *err);

@@ -45,7 +45,7 @@ TEST(halves_of_a_rename_are_told_as_what_happened)
     struct err err = ERR_INIT;
 
     stage_open(&st, part_changes);
-    CHECK_OK(file_watch_open(&st.core, &st.s, NULL, "/w", true, -1, &w, NULL));
+    CHECK_OK(file_watch_open(&st.core, &st.s, NULL, "/w", WIRE_F_RECURSIVE, -1, &w, NULL));
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         _cleanup_(file_change_done) struct file_change c = { 0 };
         CHECK_EQ(file_watch_next(w, 5000, -1, &c, NULL), 1);
@@ -74,6 +74,6 @@ TEST(a_watch_of_nothing_is_refused)
     struct err err = ERR_INIT;
 
     stage_open(&st, part_refuse);
-    CHECK_EQ(file_watch_open(&st.core, &st.s, NULL, "/w", false, -1, &w, &err), -ENOENT);
+    CHECK_EQ(file_watch_open(&st.core, &st.s, NULL, "/w", 0, -1, &w, &err), -ENOENT);
     CHECK_STR(err.what, "file_not_found");
 }

@@ -17,6 +17,7 @@ struct kept {
     uint64_t n;
     char sandbox[ID_SIZE];
     struct file_watch *watch;
+    char *note;
     /* under the lock */
     struct file_change *queue; /* WATCH_QUEUE_MAX places once the first came */
     size_t head, len;
@@ -43,6 +44,7 @@ static void kept_free(struct kept *k)
     for (size_t i = 0; i < k->len; i++)
         file_change_done(&k->queue[(k->head + i) % WATCH_QUEUE_MAX]);
     free(k->queue);
+    free(k->note);
     file_watch_free(k->watch);
     free(k);
 }
@@ -154,14 +156,16 @@ static int start(struct kept *k, struct err *err)
 }
 
 int watches_add(struct core *core, const struct sandbox *s, const char *user, const char *path,
-                bool recursive, uint64_t *ret_n, struct err *err)
+                uint64_t flags, const char *note, uint64_t *ret_n, struct err *err)
 {
     struct kept *k = calloc(1, sizeof(*k));
-    if (!k)
+    if (!k || (note && !(k->note = strdup(note)))) {
+        free(k);
         return err_set(err, ENOMEM, "cannot allocate a watch");
+    }
     memcpy(k->sandbox, s->id, sizeof(k->sandbox));
     k->asked_ms = clock_mono_ms();
-    int r = file_watch_open(core, s, user, path, recursive, -1, &k->watch, err);
+    int r = file_watch_open(core, s, user, path, flags, -1, &k->watch, err);
     (void)pthread_mutex_lock(&table.lock);
     if (r >= 0)
         r = start(k, err);
@@ -209,8 +213,12 @@ static int take(struct kept *k, struct watches_batch *ret_b, struct err *err)
                                       k->why.msg)
                            : not_found(err, k->n);
     b.changes = k->len ? calloc(k->len, sizeof(*b.changes)) : NULL;
-    if (k->len && !b.changes)
+    b.note = k->note ? strdup(k->note) : NULL;
+    if ((k->len && !b.changes) || (k->note && !b.note)) {
+        free(b.changes);
+        free(b.note);
         return err_set(err, ENOMEM, "cannot allocate events");
+    }
     for (; k->len > 0; k->len--, k->head = (k->head + 1) % WATCH_QUEUE_MAX)
         b.changes[b.n - k->len] = k->queue[k->head];
     k->dropped = 0;
@@ -244,6 +252,7 @@ void watches_batch_done(struct watches_batch *b)
     for (size_t i = 0; i < b->n; i++)
         file_change_done(&b->changes[i]);
     free(b->changes);
+    free(b->note);
     *b = (struct watches_batch){ 0 };
 }
 

@@ -11,8 +11,9 @@
 #define WATCH_QUEUE_MAX 4096
 #define WATCH_IDLE_MS (10 * 60 * 1000)
 
+/* Flags as of file_watch_open; `note` (may be NULL) is the caller's own and comes back with each batch. */
 int watches_add(struct core *core, const struct sandbox *s, const char *user, const char *path,
-                bool recursive, uint64_t *ret_n, struct err *err);
+                uint64_t flags, const char *note, uint64_t *ret_n, struct err *err);
 /* What has come since the last time, waiting up to wait_ms for a first one; the caller frees with
  * watches_batch_done. -ENOENT watch_not_found also for one that has ended and is empty, with the
  * reason; -ECANCELED: hangup_fd's peer went away. */
@@ -20,6 +21,7 @@ struct watches_batch {
     struct file_change *changes;
     size_t n;
     uint64_t dropped;
+    char *note; /* NULL: none was given */
 };
 int watches_poll(struct core *core, const char *sandbox, uint64_t n, int wait_ms, int hangup_fd,
                  struct watches_batch *ret_b, struct err *err);

@@ -223,6 +223,7 @@ enum wire_flag {
     WIRE_F_NUMERIC = 8192,   /* TREE_IN: keep UID and GID instead of giving all to the user */
     WIRE_F_CONTENTS = 16384, /* TREE_OUT of a directory: paths relative to it, itself left out */
     WIRE_F_WHOLE = 32768,    /* TREE_OUT: no HARDLINK, every name comes with its data */
+    WIRE_F_XATTRS = 65536, /* STAT, LIST, MOVE, WATCH: entries come with their user.* attributes */
 };
 
 enum wire_scope { WIRE_SCOPE_PROCESS, WIRE_SCOPE_GROUP, WIRE_SCOPE_TREE };

@@ -16,6 +16,8 @@ bool e2b_is_open(const struct sandbox *s);
 #define E2B_OPEN "warren.e2b.open"   /* the name of that mark among the metadata */
 #define E2B_PRIVATE_PREFIX "warren." /* metadata of ours, not shown */
 
+const char *e2b_template_of(const struct sandbox *s);
+
 int e2b_sandbox_create(struct request *req, struct err *err);
 int e2b_sandbox_create_v1(struct request *req, struct err *err);
 int e2b_sandbox_list(struct request *req, struct err *err);

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define METADATA_PREFIX "user.e2b." /* the xattrs that hold a file's metadata */
+#include "front/e2b/files.h"
+
 #define NS_PER_S 1000000000
 
 struct file_ask entry_ask(const struct envd *envd, enum wire_file_op op, const char *const *path)
@@ -11,6 +12,28 @@ struct file_ask entry_ask(const struct envd *envd, enum wire_file_op op, const c
     return (struct file_ask){
         .op = op, .user = *envd->user ? envd->user : NULL, .paths = path, .n_paths = 1
     };
+}
+
+int entry_find_dir(const struct envd *envd, const char *path, char **ret_top, struct err *err)
+{
+    _cleanup_(file_entry_done) struct file_entry e = { 0 };
+    struct file_ask ask = entry_ask(envd, WIRE_FILE_STAT, &path);
+    int r = file_do(envd->core, &envd->s, &ask, &e, NULL, err);
+    if (r < 0)
+        return r;
+    if (e.type != WIRE_DIRECTORY)
+        return err_name(err, ENOTDIR, "not_a_directory", "path '%.200s' is not a directory", path);
+    *ret_top = take_ptr(e.path);
+    return 0;
+}
+
+const char *entry_name_below(const char *top, const char *path)
+{
+    size_t n = strlen(top);
+    if (strncmp(path, top, n) != 0)
+        return path;
+    path += n;
+    return path + strspn(path, "/");
 }
 
 static void put_permissions(const struct file_entry *e, char out[12])
@@ -58,7 +81,7 @@ static int put_link(const struct envd *envd, const struct file_entry *e, struct 
 
 static int put_metadata(const struct file_entry *e, struct entry *out)
 {
-    size_t prefix = strlen(METADATA_PREFIX), n = 0;
+    size_t prefix = strlen(FILES_METADATA), n = 0;
     if (e->n_xattrs == 0)
         return 0;
     out->metadata = calloc(e->n_xattrs, sizeof(*out->metadata));
@@ -67,7 +90,7 @@ static int put_metadata(const struct file_entry *e, struct entry *out)
         return -ENOMEM;
     out->info.metadata = out->metadata_pointers;
     for (size_t i = 0; i < e->n_xattrs; i++) {
-        if (strncmp(e->xattrs[i].name, METADATA_PREFIX, prefix) != 0)
+        if (strncmp(e->xattrs[i].name, FILES_METADATA, prefix) != 0)
             continue;
         Filesystem__EntryInfo__MetadataEntry *m = &out->metadata[n];
         filesystem__entry_info__metadata_entry__init(m);

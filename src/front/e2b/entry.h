@@ -16,5 +16,9 @@ struct entry {
 /* A symbolic link is asked for once more, for what it leads to. -ENOMEM. */
 int entry_fill(const struct envd *envd, const struct file_entry *e, struct entry *ret_entry);
 void entry_done(struct entry *entry);
+/* The directory at `path`, as the sandbox sees it; the caller frees. */
+int entry_find_dir(const struct envd *envd, const char *path, char **ret_top, struct err *err);
+/* The name of `path` below a watched directory. */
+const char *entry_name_below(const char *top, const char *path);
 /* The common part of requests: one path, as the call's user. */
 struct file_ask entry_ask(const struct envd *envd, enum wire_file_op op, const char *const *path);

@@ -8,6 +8,32 @@
 #include "core/token.h"
 #include "front/e2b/e2b.h"
 
+#define KEEPALIVE_DEFAULT_S 90
+#define KEEPALIVE_MAX_S 3600
+#define TIMEOUT_MAX_MS 9999999999 /* ten digits, as the protocol has it */
+
+int envd_keepalive_ms(struct request *req)
+{
+    const char *text = request_header(req, "Keepalive-Ping-Interval");
+    long s = text ? strtol(text, NULL, 10) : 0;
+    return (int)(s > 0 && s <= KEEPALIVE_MAX_S ? s : KEEPALIVE_DEFAULT_S) * 1000;
+}
+
+int envd_timeout_ms(struct request *req, int64_t *ret_ms, struct err *err)
+{
+    const char *text = request_header(req, "Connect-Timeout-Ms");
+    char *end = NULL;
+    *ret_ms = 0;
+    if (!text)
+        return 0;
+    errno = 0;
+    long long ms = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : -1;
+    if (errno || ms < 0 || ms > TIMEOUT_MAX_MS || *end)
+        return err_name(err, EINVAL, "invalid_request", "Connect-Timeout-Ms is not such a number");
+    *ret_ms = ms;
+    return 0;
+}
+
 int envd_gone(struct request *req, const char *id)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
@@ -55,10 +81,8 @@ int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, stru
     if (!id_valid(id))
         return err_name(err, EINVAL, "invalid_request", "Invalid sandbox ID");
     int r = sandbox_enter(req->core, NULL, id, &ret_envd->s, err);
-    if (r < 0) {
-        r = envd_gone(req, id);
-        return r < 0 ? r : 1;
-    }
+    if (r < 0)
+        return err_set(err, ENOTCONN, "The sandbox was not found");
     ret_envd->core = req->core;
     if (with_token && check_token(req, &ret_envd->s) < 0)
         r = err_name(err, EACCES, "unauthorized",
@@ -103,6 +127,7 @@ static enum connect_code code_of(const struct err *err)
         { "watch_not_found", CONNECT_NOT_FOUND },
         { "file_exists", CONNECT_ALREADY_EXISTS },
         { "permission_denied", CONNECT_PERMISSION_DENIED },
+        { "too_many_watches", CONNECT_RESOURCE_EXHAUSTED },
         { "too_many_links", CONNECT_FAILED_PRECONDITION },
         { "too_many_processes", CONNECT_RESOURCE_EXHAUSTED },
         { "no_space", CONNECT_RESOURCE_EXHAUSTED },

@@ -19,20 +19,24 @@ struct envd {
     char user[ENVD_USER_MAX]; /* "": the sandbox's own */
 };
 
-/* 0 and entered; 1: it has replied already; below zero a failure. */
+/* -ENOTCONN: it is not there or does not run, which the dialect answers with 502 (envd_gone). */
 int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, struct err *err);
 void envd_leave(struct envd *envd);
 
-/* Enter and read the request's message. As envd_enter; failures are replied to. */
+/* Enter and read the request's message: 0 and entered; 1: it was not understood, which is replied
+ * to already; below zero as of envd_enter. */
 int envd_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool stream,
                struct envd *ret_envd, struct connect_call *ret_call, struct err *err);
 /* A failure of core's as this call's answer; a sandbox that is gone as 502. */
 int envd_fail(const struct envd *envd, const struct connect_call *call, const struct err *err);
 int envd_gone(struct request *req, const char *id);
+/* The silence after which a stream tells that it lives, as its client wants it. */
+int envd_keepalive_ms(struct request *req);
 
-/* What a watched process did, as its clients expect it. Takes all three, also on failure. */
-int envd_stream_process(struct connect_call *call, struct envd *envd, struct process_stream *stream,
-                        const struct process *p, bool started);
+/* How long the client lets this call take; 0: as long as it takes. */
+int envd_timeout_ms(struct request *req, int64_t *ret_ms, struct err *err);
+/* What every command finds in its environment, below what the sandbox and the call have. */
+int envd_put_env(const struct sandbox *s, struct pairs *env);
 
 int envd_process_start(struct request *req, struct err *err);
 int envd_process_connect(struct request *req, struct err *err);
@@ -41,6 +45,8 @@ int envd_process_update(struct request *req, struct err *err);
 int envd_process_input(struct request *req, struct err *err);
 int envd_process_close_stdin(struct request *req, struct err *err);
 int envd_process_signal(struct request *req, struct err *err);
+int envd_process_stream_input(struct request *req, struct err *err);
+extern const struct route_sink envd_input_sink;
 
 int envd_fs_stat(struct request *req, struct err *err);
 int envd_fs_make_dir(struct request *req, struct err *err);
@@ -48,7 +54,14 @@ int envd_fs_move(struct request *req, struct err *err);
 int envd_fs_remove(struct request *req, struct err *err);
 int envd_fs_list_dir(struct request *req, struct err *err);
 int envd_fs_watch_dir(struct request *req, struct err *err);
+int envd_fs_create_watcher(struct request *req, struct err *err);
+int envd_fs_get_watcher_events(struct request *req, struct err *err);
+int envd_fs_remove_watcher(struct request *req, struct err *err);
 
+int envd_envs(struct request *req, struct err *err);
+int envd_metrics(struct request *req, struct err *err);
+
+int envd_files_compose(struct request *req, struct err *err);
 int envd_files_get(struct request *req, struct err *err);
 int envd_files_post(struct request *req, struct err *err);
 extern const struct route_sink envd_files_sink;

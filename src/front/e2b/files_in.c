@@ -17,6 +17,7 @@ struct upload {
     struct multipart *parts; /* NULL: the body is one file */
     struct file_call *call;  /* the file that is being written */
     bool ignored;            /* a part that is no file */
+    struct pairs metadata;   /* of each file that is written */
     char **written;
     size_t n_written;
 };
@@ -32,6 +33,7 @@ static void upload_free(struct upload *u)
     for (size_t i = 0; i < u->n_written; i++)
         free(u->written[i]);
     free(u->written);
+    pairs_done(&u->metadata);
     free(u);
 }
 DEFINE_FREEP(struct upload *, upload_free)
@@ -50,8 +52,8 @@ static int file_open(struct upload *u, const char *path, struct err *err)
     return file_begin(u->req->core, &u->envd.s, &ask, &u->call, err);
 }
 
-/* What init says, to the end; the path of what was written. */
-static int file_end(struct upload *u, char **ret_path, struct err *err)
+/* What init says, to the end; the path of what was written, and whether there was nothing before. */
+static int file_end(struct upload *u, char **ret_path, bool *ret_fresh, struct err *err)
 {
     for (;;) {
         struct file_event ev;
@@ -61,6 +63,7 @@ static int file_end(struct upload *u, char **ret_path, struct err *err)
         bool done = ev.type == FILE_DONE;
         if (ev.type == FILE_ENTRY && !*ret_path)
             *ret_path = take_ptr(ev.entry.path);
+        *ret_fresh = done && ev.count > 0;
         file_event_done(&ev);
         if (done)
             return *ret_path ? 0 : err_set(err, EPROTO, "a write was not told of");
@@ -76,7 +79,8 @@ static int file_data(void *arg, const char *p, size_t n, struct err *err)
     if (r != -EPIPE)
         return r < 0 ? err_set(err, -r, "cannot pass the body on to the sandbox") : 0;
     _cleanup_free_ char *path = NULL; /* init has refused: it says why */
-    r = file_end(u, &path, err);
+    bool fresh;
+    r = file_end(u, &path, &fresh, err);
     return r < 0 ? r : err_set(err, EIO, "the write ended early");
 }
 
@@ -84,11 +88,14 @@ static int file_close(void *arg, struct err *err)
 {
     struct upload *u = arg;
     char *path = NULL;
+    bool fresh = false;
     if (u->ignored)
         return 0;
     (void)file_put_end(u->call); /* if it fails, init says why */
-    int r = file_end(u, &path, err);
+    int r = file_end(u, &path, &fresh, err);
     file_call_free(take_ptr(u->call));
+    if (r >= 0)
+        r = files_metadata_set(&u->envd, path, fresh, &u->metadata, err);
     char **written = r < 0 ? NULL : reallocarray(u->written, u->n_written + 1, sizeof(*u->written));
     if (!written) {
         free(path);
@@ -133,7 +140,9 @@ static int sink_begin(struct request *req, struct err *err)
     int r = decoder_new(coding, &u->decoder);
     if (r < 0)
         return err_set(err, -r, "cannot allocate a decoder");
-    r = files_enter(req, "write", &u->envd, err);
+    r = files_metadata_read(req, &u->metadata, err);
+    if (r >= 0)
+        r = files_enter(req, "write", &u->envd, err);
     if (r >= 0 && type && strncasecmp(type, "multipart/form-data", 19) == 0)
         r = multipart_new(type, &parts, u, &u->parts, err);
     else if (r >= 0 && type && strncasecmp(type, "application/octet-stream", 24) == 0)
@@ -178,6 +187,16 @@ static void sink_end(struct request *req)
 
 const struct route_sink envd_files_sink = { sink_begin, sink_write, sink_end };
 
+static void put_metadata(struct jout *j, const struct pairs *metadata)
+{
+    if (metadata->n == 0)
+        return;
+    jout_open(j, "metadata", '{');
+    for (size_t i = 0; i < metadata->n; i++)
+        jout_member(j, metadata->names[i], metadata->values[i]);
+    jout_close(j, '}');
+}
+
 static int reply_written(struct request *req, const struct upload *u)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
@@ -189,6 +208,7 @@ static int reply_written(struct request *req, const struct upload *u)
         jout_str(&j, "path", u->written[i]);
         jout_str(&j, "name", slash ? slash + 1 : u->written[i]);
         jout_str(&j, "type", "file");
+        put_metadata(&j, &u->metadata);
         jout_close(&j, '}');
     }
     jout_close(&j, ']');

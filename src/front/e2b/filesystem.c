@@ -29,8 +29,8 @@ int envd_fs_stat(struct request *req, struct err *err)
     if (r != 0)
         return r < 0 ? r : 0;
     const char *path = ((const Filesystem__StatRequest *)call.msg)->path;
-    struct file_ask ask = entry_ask(&envd, WIRE_FILE_XATTRS, &path);
-    ask.flags = WIRE_F_NOFOLLOW;
+    struct file_ask ask = entry_ask(&envd, WIRE_FILE_STAT, &path);
+    ask.flags = WIRE_F_NOFOLLOW | WIRE_F_XATTRS;
     r = file_do(req->core, &envd.s, &ask, &e, NULL, err);
     return r < 0 ? envd_fail(&envd, &call, err) : reply_entry(&envd, &call, &e);
 }
@@ -64,6 +64,7 @@ int envd_fs_move(struct request *req, struct err *err)
     const char *path = q->source;
     struct file_ask ask = entry_ask(&envd, WIRE_FILE_MOVE, &path);
     ask.to = q->destination;
+    ask.flags = WIRE_F_XATTRS;
     r = file_do(req->core, &envd.s, &ask, &e, NULL, err);
     return r < 0 ? envd_fail(&envd, &call, err) : reply_entry(&envd, &call, &e);
 }
@@ -139,6 +140,7 @@ static int read_listing(const struct envd *envd, const struct connect_call *call
     struct file_ask ask = entry_ask(envd, WIRE_FILE_LIST, &path);
     ask.depth = q->depth ? q->depth : 1;
     ask.limit = ENTRIES_MAX;
+    ask.flags = WIRE_F_XATTRS;
     int r = file_begin(envd->core, &envd->s, &ask, &walk, err);
     while (r >= 0) {
         struct file_event ev;

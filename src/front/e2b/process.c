@@ -3,8 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "front/e2b/envd.h"
-#include "process.pb-c.h"
+#include "front/e2b/process.h"
 
 #define TAG_PREFIX "e2b:" /* a tag is our label; labels of others are not tags */
 
@@ -13,11 +12,7 @@
 static int put_env(struct process_spec *spec, const struct sandbox *s,
                    const Process__ProcessConfig *c)
 {
-    int r = pairs_add(&spec->env, "E2B_SANDBOX", "true");
-    if (r >= 0)
-        r = pairs_add(&spec->env, "E2B_SANDBOX_ID", s->id);
-    if (r >= 0)
-        r = pairs_add(&spec->env, "E2B_TEMPLATE_ID", s->spec.image);
+    int r = envd_put_env(s, &spec->env);
     for (size_t i = 0; i < c->n_envs && r >= 0; i++)
         r = pairs_add(&spec->env, c->envs[i]->key, c->envs[i]->value);
     return r;
@@ -34,18 +29,6 @@ static int put_argv(struct process_spec *spec, const Process__ProcessConfig *c)
             return -ENOMEM;
         spec->argc++;
     }
-    return 0;
-}
-
-static int read_timeout(struct request *req, int64_t *ret_ms)
-{
-    const char *text = request_header(req, "Connect-Timeout-Ms");
-    char *end;
-    errno = 0;
-    long long ms = text && *text ? strtoll(text, &end, 10) : 0;
-    if (text && (errno || *end || ms < 0))
-        return -EINVAL;
-    *ret_ms = ms;
     return 0;
 }
 
@@ -67,8 +50,9 @@ static int fill_spec(const struct connect_call *call, const struct envd *envd,
         r = -ENOMEM;
     if (r < 0)
         return err_set(err, -r, "cannot allocate a command");
-    if (read_timeout(call->req, &spec->timeout_ms) < 0)
-        return err_name(err, EINVAL, "invalid_request", "Connect-Timeout-Ms is not a number");
+    r = envd_timeout_ms(call->req, &spec->timeout_ms, err);
+    if (r < 0)
+        return r;
     spec->pty = q->has_pty_case != 0;
     if (spec->pty && q->pty->size) {
         spec->rows = q->pty->size->rows;
@@ -94,7 +78,7 @@ int envd_process_start(struct request *req, struct err *err)
         r = process_start(req->core, &envd.s, &spec, &stream, &p, err);
     if (r < 0)
         return envd_fail(&envd, &call, err);
-    return envd_stream_process(&call, &envd, take_ptr(stream), &p, true);
+    return envd_stream_process(&call, &envd, take_ptr(stream), &p, 0);
 }
 
 /* ---- which one ---- */
@@ -109,8 +93,8 @@ static bool is_selected(const struct process *p, const Process__ProcessSelector 
 }
 
 /* A pid may have been used twice: the one that runs, or else the newest. */
-static int select_process(const struct envd *envd, const Process__ProcessSelector *s,
-                          uint64_t *ret_proc, bool *ret_pty, struct err *err)
+int envd_select_process(const struct envd *envd, const Process__ProcessSelector *s,
+                        uint64_t *ret_proc, bool *ret_pty, struct err *err)
 {
     if (!s || s->selector_case == PROCESS__PROCESS_SELECTOR__SELECTOR__NOT_SET)
         return err_name(err, EINVAL, "missing_field", "process is missing");
@@ -144,17 +128,20 @@ int envd_process_connect(struct request *req, struct err *err)
     _cleanup_(process_done) struct process p = { 0 };
     uint64_t proc;
     bool pty;
+    int64_t timeout_ms;
 
     int r = envd_begin(req, &process__connect_request__descriptor, true, &envd, &call, err);
     if (r != 0)
         return r < 0 ? r : 0;
     const Process__ConnectRequest *q = (const Process__ConnectRequest *)call.msg;
-    r = select_process(&envd, q->process, &proc, &pty, err);
+    r = envd_timeout_ms(req, &timeout_ms, err);
+    if (r >= 0)
+        r = envd_select_process(&envd, q->process, &proc, &pty, err);
     if (r >= 0)
         r = process_attach(req->core, &envd.s, proc, 0, false, &stream, &p, err);
     if (r < 0)
         return envd_fail(&envd, &call, err);
-    return envd_stream_process(&call, &envd, take_ptr(stream), &p, false);
+    return envd_stream_process(&call, &envd, take_ptr(stream), &p, timeout_ms);
 }
 
 /* ---- the short ones ---- */
@@ -176,7 +163,7 @@ static int act(struct request *req, const ProtobufCMessageDescriptor *d, act_fn 
         return r < 0 ? r : 0;
     /* Each of these messages begins with its selector. */
     const Process__ConnectRequest *q = (const Process__ConnectRequest *)call.msg;
-    r = select_process(&envd, q->process, &proc, &pty, err);
+    r = envd_select_process(&envd, q->process, &proc, &pty, err);
     if (r >= 0)
         r = fn(&envd, proc, pty, call.msg, err);
     return r < 0 ? envd_fail(&envd, &call, err) : connect_reply(&call, answer);
@@ -197,19 +184,27 @@ int envd_process_update(struct request *req, struct err *err)
     return act(req, &process__update_request__descriptor, resize, &none.base, err);
 }
 
-static int feed(const struct envd *envd, uint64_t proc, bool pty, const ProtobufCMessage *m,
-                struct err *err)
+int envd_input_bytes(const Process__ProcessInput *input, bool pty,
+                     const ProtobufCBinaryData **ret_bytes, struct err *err)
 {
-    const Process__SendInputRequest *q = (const Process__SendInputRequest *)m;
-    if (!q->input || !q->input->input_case)
+    if (!input || !input->input_case)
         return err_name(err, EINVAL, "missing_field", "input is missing");
-    bool for_pty = q->input->input_case == PROCESS__PROCESS_INPUT__INPUT_PTY;
+    bool for_pty = input->input_case == PROCESS__PROCESS_INPUT__INPUT_PTY;
     if (for_pty != pty)
         return err_set(err, EINVAL,
                        pty ? "tty assigned to process, cannot write to stdin"
                            : "tty not assigned to process");
-    const ProtobufCBinaryData *b = for_pty ? &q->input->pty : &q->input->stdin;
-    return process_write(envd->core, &envd->s, proc, b->data, b->len, err);
+    *ret_bytes = for_pty ? &input->pty : &input->stdin;
+    return 0;
+}
+
+static int feed(const struct envd *envd, uint64_t proc, bool pty, const ProtobufCMessage *m,
+                struct err *err)
+{
+    const Process__SendInputRequest *q = (const Process__SendInputRequest *)m;
+    const ProtobufCBinaryData *b;
+    int r = envd_input_bytes(q->input, pty, &b, err);
+    return r < 0 ? r : process_write(envd->core, &envd->s, proc, b->data, b->len, err);
 }
 
 int envd_process_input(struct request *req, struct err *err)

@@ -2,17 +2,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "front/e2b/envd.h"
-#include "process.pb-c.h"
-
-#define KEEPALIVE_DEFAULT_S 90
-#define KEEPALIVE_MAX_S 3600
+#include "base/clock.h"
+#include "front/e2b/process.h"
 
 struct watcher {
     struct envd envd;
     struct process_stream *stream;
     uint32_t pid;
     int fd, keepalive_ms;
+    int64_t deadline_ms; /* monotonic; 0: none */
     bool json, announced, ended;
 };
 
@@ -133,7 +131,17 @@ static int next(void *arg, struct buf *out)
         r = put_start(w, out);
         return r < 0 ? r : 1;
     }
-    r = process_next(w->stream, w->keepalive_ms, w->fd, &ev, &err);
+    int wait_ms = w->keepalive_ms;
+    int64_t left_ms = w->deadline_ms ? w->deadline_ms - clock_mono_ms() : wait_ms;
+    if (left_ms <= 0) {
+        w->ended = true;
+        r = connect_put_end(out, CONNECT_DEADLINE_EXCEEDED, "the time of this stream has passed");
+        return r < 0 ? r : 1;
+    }
+    bool last = left_ms < wait_ms;
+    r = process_next(w->stream, last ? (int)left_ms : wait_ms, w->fd, &ev, &err);
+    if (r == -ETIMEDOUT && last)
+        return 1; /* the next look finds the deadline passed */
     if (r == -ETIMEDOUT) {
         r = put_keepalive(w, out);
         return r < 0 ? r : 1;
@@ -152,15 +160,8 @@ static int next(void *arg, struct buf *out)
     return r < 0 ? r : 1;
 }
 
-static int keepalive_of(struct request *req)
-{
-    const char *text = request_header(req, "Keepalive-Ping-Interval");
-    long s = text ? strtol(text, NULL, 10) : 0;
-    return (int)(s > 0 && s <= KEEPALIVE_MAX_S ? s : KEEPALIVE_DEFAULT_S) * 1000;
-}
-
 int envd_stream_process(struct connect_call *call, struct envd *envd, struct process_stream *stream,
-                        const struct process *p, bool started)
+                        const struct process *p, int64_t timeout_ms)
 {
     static const struct reply_source source = { next, watcher_free };
     struct watcher *w = calloc(1, sizeof(*w));
@@ -172,7 +173,8 @@ int envd_stream_process(struct connect_call *call, struct envd *envd, struct pro
                            .stream = stream,
                            .pid = (uint32_t)p->pid,
                            .fd = call->req->fd,
-                           .keepalive_ms = keepalive_of(call->req),
+                           .keepalive_ms = envd_keepalive_ms(call->req),
+                           .deadline_ms = timeout_ms ? clock_mono_ms() + timeout_ms : 0,
                            .json = call->json };
     *envd = (struct envd){ 0 };
     return reply_stream(call->req, connect_stream_type(call->json), &source, w);

@@ -1,9 +1,16 @@
+#include <errno.h>
+
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
 
-/* Every failure is a number, the status again, and a sentence. */
+/* Every failure is a number, the status again, and a sentence; that of a sandbox which does not
+ * answer has a shape of its own. */
 static int put_error(struct request *req, const struct err *err)
 {
+    const char *id = request_header(req, "E2b-Sandbox-Id");
+    bool of_envd = req->route && req->route->auth == AUTH_NONE;
+    if (of_envd && (err->code == ENOTCONN || err->code == ECONNRESET))
+        return envd_gone(req, id ? id : "");
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
     unsigned status = reply_status_of(err);
@@ -35,7 +42,10 @@ static const struct route routes[] = {
     CONTROL("GET",    "/sandboxes/{id}/metrics",    BODY_NONE, e2b_sandbox_metrics),
 
     ENVD("GET",  "/health",                        BODY_NONE, e2b_health),
+    ENVD("GET",  "/envs",                          BODY_NONE, envd_envs),
+    ENVD("GET",  "/metrics",                       BODY_NONE, envd_metrics),
     ENVD("GET",  "/files",                         BODY_NONE, envd_files_get),
+    ENVD("POST", "/files/compose",                 BODY_JSON, envd_files_compose),
     { "POST", "/e2b/files", AUTH_NONE, BODY_STREAM, envd_files_post, &envd_files_sink },
     { "GET",  "/files",     AUTH_NONE, BODY_NONE,   envd_files_get,  NULL },
     { "POST", "/files",     AUTH_NONE, BODY_STREAM, envd_files_post, &envd_files_sink },
@@ -44,6 +54,8 @@ static const struct route routes[] = {
     ENVD("POST", "/process.Process/List",          BODY_RAW,  envd_process_list),
     ENVD("POST", "/process.Process/Update",        BODY_RAW,  envd_process_update),
     ENVD("POST", "/process.Process/SendInput",     BODY_RAW,  envd_process_input),
+    { "POST", "/e2b/process.Process/StreamInput", AUTH_NONE, BODY_STREAM, envd_process_stream_input,
+      &envd_input_sink },
     ENVD("POST", "/process.Process/CloseStdin",    BODY_RAW,  envd_process_close_stdin),
     ENVD("POST", "/process.Process/SendSignal",    BODY_RAW,  envd_process_signal),
     ENVD("POST", "/filesystem.Filesystem/Stat",    BODY_RAW,  envd_fs_stat),
@@ -52,6 +64,9 @@ static const struct route routes[] = {
     ENVD("POST", "/filesystem.Filesystem/ListDir", BODY_RAW,  envd_fs_list_dir),
     ENVD("POST", "/filesystem.Filesystem/Remove",  BODY_RAW,  envd_fs_remove),
     ENVD("POST", "/filesystem.Filesystem/WatchDir", BODY_RAW, envd_fs_watch_dir),
+    ENVD("POST", "/filesystem.Filesystem/CreateWatcher", BODY_RAW, envd_fs_create_watcher),
+    ENVD("POST", "/filesystem.Filesystem/GetWatcherEvents", BODY_RAW, envd_fs_get_watcher_events),
+    ENVD("POST", "/filesystem.Filesystem/RemoveWatcher", BODY_RAW, envd_fs_remove_watcher),
 };
 /* clang-format on */
 

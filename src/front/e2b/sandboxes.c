@@ -20,11 +20,6 @@ bool e2b_is_open(const struct sandbox *s)
     return pairs_get(&s->spec.metadata, E2B_OPEN) != NULL;
 }
 
-static const char *template_of(const struct sandbox *s)
-{
-    return s->spec.template ? s->spec.template : s->spec.image;
-}
-
 /* ---- answers ---- */
 
 int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox *s)
@@ -34,7 +29,7 @@ int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox
     char token[TOKEN_SIZE];
     jout_open(&j, NULL, '{');
     jout_str(&j, "sandboxID", s->id);
-    jout_str(&j, "templateID", template_of(s));
+    jout_str(&j, "templateID", e2b_template_of(s));
     jout_str(&j, "clientID", "warren");
     jout_str(&j, "envdVersion", ENVD_VERSION);
     if (!e2b_is_open(s)) {
@@ -49,8 +44,8 @@ int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox
 void e2b_put_listed(struct jout *j, const struct sandbox *s)
 {
     jout_str(j, "sandboxID", s->id);
-    jout_str(j, "templateID", template_of(s));
-    jout_str(j, "alias", template_of(s));
+    jout_str(j, "templateID", e2b_template_of(s));
+    jout_str(j, "alias", e2b_template_of(s));
     jout_str(j, "clientID", "warren");
     jout_time(j, "startedAt", s->started_ms);
     /* The SDKs want a moment; what has no end ends a year from now. */

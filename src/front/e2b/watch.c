@@ -2,15 +2,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "front/e2b/entry.h"
-
-#define KEEPALIVE_MS 30000
 
 struct watcher {
     struct envd envd;
     struct file_call *call;
     char *top; /* what is watched, as the sandbox sees it */
-    int fd;
+    int fd, keepalive_ms;
+    int64_t deadline_ms; /* monotonic; 0: none */
     bool json, with_entry, ended;
 };
 
@@ -57,16 +57,6 @@ static Filesystem__EventType type_of(enum wire_change change)
     return FILESYSTEM__EVENT_TYPE__EVENT_TYPE_UNSPECIFIED;
 }
 
-/* Its name below the watched directory. */
-static const char *name_below(const struct watcher *w, const char *path)
-{
-    size_t n = strlen(w->top);
-    if (strncmp(path, w->top, n) != 0)
-        return path;
-    path += n;
-    return path + strspn(path, "/");
-}
-
 static int put_change(struct watcher *w, struct buf *out, const struct file_event *ev)
 {
     Filesystem__FilesystemEvent change = FILESYSTEM__FILESYSTEM_EVENT__INIT;
@@ -75,7 +65,7 @@ static int put_change(struct watcher *w, struct buf *out, const struct file_even
     change.type = type_of(ev->change);
     if (!change.type || !ev->entry.path)
         return 0;
-    change.name = (char *)(uintptr_t)name_below(w, ev->entry.path);
+    change.name = (char *)(uintptr_t)entry_name_below(w->top, ev->entry.path);
     bool there =
         ev->entry.type != 0 && ev->change != WIRE_REMOVED && ev->change != WIRE_RENAMED_FROM;
     if (w->with_entry && there && entry_fill(&w->envd, &ev->entry, &entry) >= 0) {
@@ -94,9 +84,17 @@ static int next(void *arg, struct buf *out)
     struct err err = ERR_INIT;
     if (w->ended)
         return 0;
-    int r = file_next(w->call, KEEPALIVE_MS, w->fd, &ev, &err);
+    int wait_ms = w->keepalive_ms;
+    int64_t left_ms = w->deadline_ms ? w->deadline_ms - clock_mono_ms() : wait_ms;
+    bool last = left_ms < wait_ms;
+    if (left_ms <= 0) {
+        w->ended = true;
+        int end = connect_put_end(out, CONNECT_DEADLINE_EXCEEDED, "the watch's time has passed");
+        return end < 0 ? end : 1;
+    }
+    int r = file_next(w->call, last ? (int)left_ms : wait_ms, w->fd, &ev, &err);
     if (r == -ETIMEDOUT) {
-        r = put_keepalive(w, out);
+        r = last ? 0 : put_keepalive(w, out);
         return r < 0 ? r : 1;
     }
     if (r < 0 && err.what && strcmp(err.what, "file_not_found") == 0) { /* it was removed */
@@ -114,20 +112,6 @@ static int next(void *arg, struct buf *out)
     return r < 0 ? r : 1;
 }
 
-/* The directory that is to be watched, or why it cannot be. */
-static int find_top(struct watcher *w, const char *path, struct err *err)
-{
-    _cleanup_(file_entry_done) struct file_entry e = { 0 };
-    struct file_ask ask = entry_ask(&w->envd, WIRE_FILE_STAT, &path);
-    int r = file_do(w->envd.core, &w->envd.s, &ask, &e, NULL, err);
-    if (r < 0)
-        return r;
-    if (e.type != WIRE_DIRECTORY)
-        return err_name(err, ENOTDIR, "not_a_directory", "path '%.200s' is not a directory", path);
-    w->top = take_ptr(e.path);
-    return 0;
-}
-
 int envd_fs_watch_dir(struct request *req, struct err *err)
 {
     static const struct reply_source source = { next, watcher_free };
@@ -143,11 +127,16 @@ int envd_fs_watch_dir(struct request *req, struct err *err)
     const Filesystem__WatchDirRequest *q = (const Filesystem__WatchDirRequest *)call.msg;
     const char *path = q->path;
     struct file_ask ask = entry_ask(&w->envd, WIRE_FILE_WATCH, &path);
-    ask.flags = q->recursive ? WIRE_F_RECURSIVE : 0;
+    ask.flags = (q->recursive ? WIRE_F_RECURSIVE : 0) | (q->include_entry ? WIRE_F_XATTRS : 0);
     w->fd = req->fd;
+    w->keepalive_ms = envd_keepalive_ms(req);
     w->json = call.json;
     w->with_entry = q->include_entry;
-    r = find_top(w, path, err);
+    int64_t timeout_ms = 0;
+    r = envd_timeout_ms(req, &timeout_ms, err);
+    w->deadline_ms = timeout_ms ? clock_mono_ms() + timeout_ms : 0;
+    if (r >= 0)
+        r = entry_find_dir(&w->envd, path, &w->top, err);
     if (r >= 0)
         r = file_begin(req->core, &w->envd.s, &ask, &w->call, err);
     if (r < 0) {

@@ -62,6 +62,7 @@ static const struct {
     { "team_not_found", 404 },
     { "template_not_found", 404 },
     { "method_not_allowed", 405 },
+    { "not_acceptable", 406 },
     { "name_taken", 409 },
     { "sandbox_not_running", 409 },
     { "sandbox_busy", 409 },

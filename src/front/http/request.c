@@ -13,6 +13,31 @@ const char *request_header(const struct request *req, const char *name)
     return MHD_lookup_connection_value(req->con, MHD_HEADER_KIND, name);
 }
 
+struct each {
+    const char *prefix;
+    request_header_fn fn;
+    void *arg;
+    int result;
+};
+
+static enum MHD_Result each_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    struct each *e = ctx;
+    size_t n = strlen(e->prefix);
+    if (strncasecmp(name, e->prefix, n) == 0)
+        e->result = e->fn(e->arg, name + n, value ? value : "");
+    return e->result < 0 ? MHD_NO : MHD_YES;
+}
+
+int request_headers_with(const struct request *req, const char *prefix, request_header_fn fn,
+                         void *arg)
+{
+    struct each e = { prefix, fn, arg, 0 };
+    (void)MHD_get_connection_values(req->con, MHD_HEADER_KIND, each_header, &e);
+    return e.result < 0 ? e.result : 0;
+}
+
 bool request_accepts(const struct request *req, const char *type)
 {
     const char *accept = request_header(req, "Accept");

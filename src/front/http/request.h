@@ -70,6 +70,11 @@ struct request {
 };
 
 const char *request_header(const struct request *req, const char *name); /* NULL: not there */
+/* Each header whose name begins with `prefix`, in whatever case: the rest of its name and its value.
+ * Below zero ends it and is the result. */
+typedef int (*request_header_fn)(void *arg, const char *rest, const char *value);
+int request_headers_with(const struct request *req, const char *prefix, request_header_fn fn,
+                         void *arg);
 bool request_accepts(const struct request *req, const char *type);
 
 /* ---- query parameters: strict, each failure is invalid_query ---- */

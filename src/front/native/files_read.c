@@ -1,18 +1,13 @@
 /* A file's bytes: whole, a range of them, or coded, straight from the sandbox's init. */
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
+#include "front/http/span.h"
 #include "front/native/files.h"
 
 #define CODED_MIN 1024 /* shorter ones gain nothing */
 #define HEADER_MAX 128
-
-struct range {
-    bool given, suffix;
-    uint64_t first, last; /* suffix: the last `last` bytes; last UINT64_MAX: to the end */
-};
 
 struct reading {
     struct native_visit visit;
@@ -20,37 +15,6 @@ struct reading {
     struct encoder *encoder; /* NULL: as it is */
     int fd;
 };
-
-/* One range of bytes; several, or another unit, are as if there were none: the answer is whole. */
-static int read_range(const char *text, struct range *ret_range)
-{
-    struct range g = { .given = true, .last = UINT64_MAX };
-    char *end = NULL;
-    if (!text || strncmp(text, "bytes=", 6) != 0 || strchr(text, ','))
-        return 0;
-    text += 6;
-    errno = 0;
-    if (*text == '-') {
-        g.suffix = true;
-        text++;
-    }
-    if (*text < '0' || *text > '9')
-        return -EINVAL;
-    uint64_t v = strtoull(text, &end, 10);
-    if (g.suffix) {
-        g.last = v;
-    } else {
-        g.first = v;
-        if (*end++ != '-')
-            return -EINVAL;
-        if (*end >= '0' && *end <= '9')
-            g.last = strtoull(end, &end, 10);
-    }
-    if (*end || errno || (!g.suffix && g.last < g.first))
-        return -EINVAL;
-    *ret_range = g;
-    return 0;
-}
 
 static void reading_free(void *arg)
 {
@@ -146,7 +110,7 @@ static int begin(struct reading *rd, struct request *req, const struct file_ask 
 /* What of the file is sent: the offset and length to ask init for, once its size is known where
  * that is needed. */
 static int place(struct request *req, const struct sandbox *s, const struct files_query *q,
-                 struct range *g, struct file_ask *ask, struct err *err)
+                 struct span *g, struct file_ask *ask, struct err *err)
 {
     const char *if_range = request_header(req, "If-Range");
     if (!g->given)
@@ -161,12 +125,8 @@ static int place(struct request *req, const struct sandbox *s, const struct file
             g->given = false;
             return 0;
         }
-        if (g->suffix && (g->last == 0 || e.size == 0))
+        if (span_settle(g, e.size) < 0)
             return not_satisfiable(req, e.size, err);
-        if (g->suffix) {
-            g->first = g->last < e.size ? e.size - g->last : 0;
-            g->last = UINT64_MAX;
-        }
     }
     ask->offset = g->first;
     if (g->last != UINT64_MAX && g->last - g->first != UINT64_MAX)
@@ -175,7 +135,7 @@ static int place(struct request *req, const struct sandbox *s, const struct file
 }
 
 /* Takes rd. */
-static int answer(struct request *req, struct reading *rd, const struct range *g,
+static int answer(struct request *req, struct reading *rd, const struct span *g,
                   const struct file_entry *e, struct err *err)
 {
     static const struct reply_reader reader = { read_some, reading_free };
@@ -218,12 +178,12 @@ int native_file_get(struct request *req, struct err *err)
     static const char *const known[] = { "path", "user", NULL };
     _cleanup_(file_entry_done) struct file_entry e = { 0 };
     struct files_query q;
-    struct range g = { 0 };
+    struct span g = { 0 };
 
     int r = files_query(req, known, &q, err);
     if (r < 0)
         return r;
-    if (read_range(request_header(req, "Range"), &g) < 0)
+    if (span_parse(request_header(req, "Range"), &g) < 0)
         return err_name(err, EINVAL, "invalid_request",
                         "Range must be bytes=A-B, bytes=A- or "
                         "bytes=-N");

@@ -110,8 +110,8 @@ int native_file_watch(struct request *req, struct err *err)
     l->fd = req->fd;
     r = native_enter(req, &l->visit, err);
     if (r >= 0)
-        r = file_watch_open(req->core, &l->visit.s, q.user, q.path, recursive, req->fd, &l->watch,
-                            err);
+        r = file_watch_open(req->core, &l->visit.s, q.user, q.path,
+                            recursive ? WIRE_F_RECURSIVE : 0, req->fd, &l->watch, err);
     if (r < 0) {
         lines_free(l);
         return files_error(req, r, err);
@@ -157,7 +157,8 @@ int native_file_watch_add(struct request *req, struct err *err)
         return err_name(err, EINVAL, "missing_field", "'path' is needed");
     r = native_enter(req, &visit, err);
     if (r >= 0)
-        r = watches_add(req->core, &visit.s, body.user, body.path, body.recursive, &n, err);
+        r = watches_add(req->core, &visit.s, body.user, body.path,
+                        body.recursive ? WIRE_F_RECURSIVE : 0, NULL, &n, err);
     if (r < 0)
         return files_error(req, r, err);
     jout_open(&j, NULL, '{');

@@ -4,10 +4,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "front/rpc/envelope.h"
 #include "front/rpc/pbjson.h"
 
-#define ENVELOPE_SIZE 5
-#define FLAG_END 2
 #define MESSAGE_MAX (32u * 1024 * 1024) /* a directory of 100,000 entries */
 
 static const struct {
@@ -48,18 +47,56 @@ static int find_coding(struct connect_call *call)
                                                                                          : -EINVAL;
 }
 
-/* The one envelope that a streaming call's body is. */
-static int open_envelope(const struct buf *body, const char **ret_p, size_t *ret_n)
+struct whole {
+    const char *p;
+    size_t n, seen;
+    unsigned flags;
+};
+
+static int take_whole(void *arg, unsigned flags, const char *p, size_t n)
 {
-    const unsigned char *p = (const unsigned char *)body->data;
-    if (body->len < ENVELOPE_SIZE || p[0] != 0)
-        return -EINVAL;
-    size_t n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
-    if (n != body->len - ENVELOPE_SIZE)
-        return -EINVAL;
-    *ret_p = body->data + ENVELOPE_SIZE;
-    *ret_n = n;
+    struct whole *w = arg;
+    *w = (struct whole){ p, n, w->seen + 1, flags };
     return 0;
+}
+
+int connect_decode(bool json, const char *p, size_t n, const ProtobufCMessageDescriptor *d,
+                   ProtobufCMessage **ret_msg, struct err *err)
+{
+    if (json)
+        return pbjson_read(p, n, d, ret_msg, err);
+    ProtobufCMessage *m = protobuf_c_message_unpack(d, NULL, n, (const uint8_t *)p);
+    if (!m)
+        return err_name(err, EINVAL, "invalid_request", "the body is not a %s", d->short_name);
+    *ret_msg = m;
+    return 0;
+}
+
+int connect_begin_stream(struct request *req, struct connect_call *ret_call, struct err *err)
+{
+    *ret_call = (struct connect_call){ .req = req, .stream = true };
+    return find_coding(ret_call) < 0
+               ? err_name(err, EINVAL, "invalid_request", "this content type is not understood")
+               : 0;
+}
+
+/* The one envelope that a server stream's request is. */
+static int decode_one(struct connect_call *call, const ProtobufCMessageDescriptor *d,
+                      struct err *err)
+{
+    struct envelopes e = ENVELOPES_INIT;
+    struct whole w = { 0 };
+    int r = envelopes_feed(&e, call->req->body.data, call->req->body.len, take_whole, &w);
+    if (r >= 0)
+        r = envelopes_end(&e);
+    if (r < 0 || w.seen != 1 || w.flags != 0)
+        r = err_name(err, EINVAL, "invalid_request",
+                     w.flags & ENVELOPE_COMPRESSED ? "the message is compressed"
+                                                   : "the body is not one whole envelope");
+    else
+        r = connect_decode(call->json, w.p, w.n, d, &call->msg, err);
+    envelopes_done(&e);
+    return r;
 }
 
 int connect_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool stream,
@@ -68,16 +105,9 @@ int connect_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool
     *ret_call = (struct connect_call){ .req = req, .stream = stream };
     if (find_coding(ret_call) < 0)
         return err_name(err, EINVAL, "invalid_request", "this content type is not understood");
-    const char *p = req->body.data;
-    size_t n = req->body.len;
-    if (stream && open_envelope(&req->body, &p, &n) < 0)
-        return err_name(err, EINVAL, "invalid_request", "the body is not one whole envelope");
-    if (ret_call->json)
-        return pbjson_read(p, n, d, &ret_call->msg, err);
-    ret_call->msg = protobuf_c_message_unpack(d, NULL, n, (const uint8_t *)p);
-    return ret_call->msg
-               ? 0
-               : err_name(err, EINVAL, "invalid_request", "the body is not a %s", d->short_name);
+    if (stream)
+        return decode_one(ret_call, d, err);
+    return connect_decode(ret_call->json, req->body.data, req->body.len, d, &ret_call->msg, err);
 }
 
 void connect_done(struct connect_call *call)
@@ -187,7 +217,7 @@ int connect_put(struct buf *out, bool json, const ProtobufCMessage *m)
 int connect_put_end(struct buf *out, enum connect_code code, const char *message)
 {
     size_t at = out->len;
-    int r = begin_envelope(out, FLAG_END);
+    int r = begin_envelope(out, ENVELOPE_END);
     if (r < 0)
         return r;
     struct jout j = JOUT_INIT(out);

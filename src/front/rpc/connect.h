@@ -36,6 +36,11 @@ struct connect_call {
  * answer. -EINVAL: not such a message. */
 int connect_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool stream,
                   struct connect_call *ret_call, struct err *err);
+/* The same for a stream of the client's, whose messages come later. */
+int connect_begin_stream(struct request *req, struct connect_call *ret_call, struct err *err);
+/* One message, of either coding; the caller frees it. */
+int connect_decode(bool json, const char *p, size_t n, const ProtobufCMessageDescriptor *d,
+                   ProtobufCMessage **ret_msg, struct err *err);
 void connect_done(struct connect_call *call);
 
 int connect_reply(const struct connect_call *call, const ProtobufCMessage *m); /* unary */

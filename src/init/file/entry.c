@@ -118,21 +118,6 @@ int entry_put(struct buf *b, const char *path, const struct stat *st, const stru
     return r < 0 ? r : put_text(b, st, more);
 }
 
-int entry_send(struct job *j, int dir, const char *name, const char *path, const struct stat *st)
-{
-    char text[PATH_MAX];
-    struct entry_more more = { 0 };
-    if (S_ISLNK(st->st_mode)) {
-        ssize_t n = readlinkat(dir, name, text, sizeof(text) - 1);
-        text[n < 0 ? 0 : n] = '\0';
-        more.link = text;
-    }
-    int r = entry_put(talk_begin(&j->talk), path, st, &more);
-    if (r == 0)
-        r = talk_end(&j->talk, WIRE_ENTRY);
-    return r < 0 ? job_fail(j, r, path) : 0;
-}
-
 /* ---- extended attributes ---- */
 
 static bool in_tree(const char *name)
@@ -164,4 +149,30 @@ int entry_put_xattrs(struct buf *b, const char *path, bool follow, bool only_tre
             return r;
     }
     return 0;
+}
+
+int entry_put_asked(struct job *j, struct buf *b, const char *path)
+{
+    if (!ask_is(j->ask, WIRE_F_XATTRS))
+        return 0;
+    int r = entry_put_xattrs(b, path, false, true);
+    return r == -ENOMEM || r == -EMSGSIZE ? r : 0;
+}
+
+int entry_send(struct job *j, int dir, const char *name, const char *path, const struct stat *st)
+{
+    char text[PATH_MAX];
+    struct entry_more more = { 0 };
+    if (S_ISLNK(st->st_mode)) {
+        ssize_t n = readlinkat(dir, name, text, sizeof(text) - 1);
+        text[n < 0 ? 0 : n] = '\0';
+        more.link = text;
+    }
+    struct buf *b = talk_begin(&j->talk);
+    int r = entry_put(b, path, st, &more);
+    if (r == 0)
+        r = entry_put_asked(j, b, path);
+    if (r == 0)
+        r = talk_end(&j->talk, WIRE_ENTRY);
+    return r < 0 ? job_fail(j, r, path) : 0;
 }

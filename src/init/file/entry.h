@@ -22,5 +22,8 @@ int entry_put(struct buf *b, const char *path, const struct stat *st,
  * follow) that the user may read. With `only_tree`, what a tree carries: user.* and
  * security.capability. What cannot be read is left out. */
 int entry_put_xattrs(struct buf *b, const char *path, bool follow, bool only_tree);
+/* The same where the request wants them (WIRE_F_XATTRS), of the path itself; those that are too
+ * large to be told are left out. */
+int entry_put_asked(struct job *j, struct buf *b, const char *path);
 /* One ENTRY (or CHANGE with its fields put before) of (dir, name), whose link text is read. */
 int entry_send(struct job *j, int dir, const char *name, const char *path, const struct stat *st);

@@ -151,6 +151,8 @@ static int tell(struct watching *w, enum wire_change change, const char *path, u
     }
     if (r == 0)
         r = there ? entry_put(b, path, &st, &more) : wire_put_str(b, WIRE_T_PATH, path);
+    if (r == 0 && there)
+        r = entry_put_asked(w->j, b, path);
     return r < 0 ? r : talk_end(t, WIRE_CHANGE);
 }
 
