@@ -1,0 +1,53 @@
+"""The Python kernel: ipykernel, with variables for one execution, and with what it shows in shapes
+that a program can read."""
+import asyncio
+import os
+import sys
+
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+
+from . import shapes
+
+
+def put(env):
+    """Set these; answers what puts back what was before (None: was not there)."""
+    before = {name: os.environ.get(name) for name in env}
+    for name, value in env.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    return before
+
+
+class Kernel(IPythonKernel):
+    async def do_execute(self, *args, **kwargs):
+        ours = self.get_parent("shell").get("metadata", {}).get("warren", {})
+        put(ours.get("news", {}))
+        before = put(ours.get("env", {}))
+        try:
+            answer = super().do_execute(*args, **kwargs)
+            return await answer if asyncio.iscoroutine(answer) else answer
+        finally:
+            put(before)
+
+
+class App(IPKernelApp):
+    kernel_class = Kernel
+
+    def init_shell(self):
+        super().init_shell()
+        if self.shell:
+            shapes.install(self.shell)
+
+    def init_iopub(self, context):
+        context.sndhwm = 0  # nothing that was printed may be dropped
+        super().init_iopub(context)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, "")  # as in any interactive Python: modules beside the code
+    App.launch_instance(
+        argv=[*sys.argv[1:], "--InteractiveShell.colors=NoColor", "--HistoryManager.enabled=False",
+              "--InteractiveShell.banner1="])
