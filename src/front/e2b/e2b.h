@@ -29,6 +29,9 @@ int e2b_sandbox_refresh(struct request *req, struct err *err);
 int e2b_sandbox_connect(struct request *req, struct err *err);
 int e2b_sandbox_pause(struct request *req, struct err *err);
 int e2b_sandbox_metrics(struct request *req, struct err *err);
+/* A request for a port of a sandbox that is not envd's: passed on to what listens there. */
+const struct route *e2b_claim(const struct request *req);
+
 int e2b_health(struct request *req, struct err *err);
 
 /* The answer to create and connect. */

@@ -73,4 +73,4 @@ static const struct route routes[] = {
 /* The SDKs build the address of a signed link from the origin alone: those come without the mount. */
 static const char *const mounts[] = { "e2b", "files", NULL };
 
-const struct dialect e2b_dialect = { mounts, routes, ARRAY_LEN(routes), put_error };
+const struct dialect e2b_dialect = { mounts, routes, ARRAY_LEN(routes), e2b_claim, put_error };

@@ -11,5 +11,7 @@ struct dialect {
     const char *const *mounts;  /* { "e2b", NULL }: all that is under /e2b */
     const struct route *routes; /* whole patterns, the mounts included */
     size_t nroutes;
+    /* A route for a request whatever its path and method, by what its head says; NULL: none. */
+    const struct route *(*claim)(const struct request *req);
     int (*error)(struct request *req, const struct err *err); /* answers with a failure */
 };

@@ -12,6 +12,7 @@
 #define RETRY_S 10
 #define STREAM_BLOCK 16384       /* what an HTTP/1.0 client is sent at once; others get chunks */
 #define BYTES_BLOCK (256 * 1024) /* of a body of known length: a frame of the sandbox's init */
+#define PASSED_MAX (64 * 1024)   /* headers of another server's answer */
 #define STREAM_PENDING_MAX (1024u * 1024) /* a frame of output, every byte of it escaped */
 
 /* The API's error codes; docs/api.md has the same table. */
@@ -135,6 +136,13 @@ void reply_header(struct request *req, const char *name, const char *fmt, ...)
     req->headers[req->nheaders++].name = name;
 }
 
+int reply_pass_header(struct request *req, const char *name, const char *value)
+{
+    req->passed.max = PASSED_MAX;
+    int r = buf_append(&req->passed, name, strlen(name) + 1);
+    return r < 0 ? r : buf_append(&req->passed, value, strlen(value) + 1);
+}
+
 static void put_cors(const struct request *req, struct MHD_Response *res)
 {
     (void)MHD_add_response_header(res, "Access-Control-Allow-Origin", req->cors_origin);
@@ -158,13 +166,18 @@ static int queue(struct request *req, unsigned status, struct MHD_Response *res)
     (void)MHD_add_response_header(res, "X-Request-Id", req->id);
     for (size_t i = 0; i < req->nheaders; i++)
         (void)MHD_add_response_header(res, req->headers[i].name, req->headers[i].value);
-    if (status == 401)
+    for (const char *p = req->passed.data, *end = p + req->passed.len; p < end;) {
+        const char *value = p + strlen(p) + 1;
+        (void)MHD_add_response_header(res, p, value);
+        p = value + strlen(value) + 1;
+    }
+    if (status == 401 && !req->relayed)
         (void)MHD_add_response_header(res, "WWW-Authenticate", "Bearer");
-    if (status == 429 || status == 503 || req->retry_after_s)
+    if (!req->relayed && (status == 429 || status == 503 || req->retry_after_s))
         put_retry(req, res);
     if (req->cors_origin)
         put_cors(req, res);
-    if (status == 405)
+    if (status == 405 && !req->relayed)
         (void)MHD_add_response_header(res, "Allow", req->allow);
     enum MHD_Result ok = MHD_queue_response(req->con, status, res);
     MHD_destroy_response(res); /* our reference; the connection has its own */
@@ -342,7 +355,8 @@ int reply_bytes(struct request *req, unsigned status, const char *type, uint64_t
         bytes_free(b);
         return -ENOMEM;
     }
-    (void)MHD_add_response_header(res, "Content-Type", type);
+    if (type)
+        (void)MHD_add_response_header(res, "Content-Type", type);
     int r = queue(req, status, res);
     req->streaming = r >= 0;
     return r;

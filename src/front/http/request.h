@@ -34,6 +34,7 @@ struct request {
     struct core *core;
     struct metrics *metrics;
     const char *method;
+    char *target; /* as it stood on the request line; NULL: no memory */
     struct uri uri;
     const struct dialect *dialect; /* NULL: our own */
     const struct route *route;
@@ -65,6 +66,8 @@ struct request {
         char value[REQUEST_REPLY_VALUE];
     } headers[REQUEST_REPLY_HEADERS];
     size_t nheaders;
+    struct buf passed;         /* name NUL value NUL ...: headers of another server's answer */
+    bool relayed;              /* the answer is another server's: nothing of ours belongs into it */
     struct replay *replay;     /* once.h; NULL: none */
     struct replay_answer kept; /* for it */
 };
@@ -101,6 +104,8 @@ static inline void cleanup_json(json_t **v)
 /* One more header of the answer, whatever it will be; call before it. `name` is a literal; a value
  * that is too long is left out. */
 void reply_header(struct request *req, const char *name, const char *fmt, ...) _printf_(3, 4);
+/* One of another server's, whatever it is named. -EMSGSIZE: they are too many. */
+int reply_pass_header(struct request *req, const char *name, const char *value);
 /* Takes what j's buffer holds. */
 int reply_json(struct request *req, unsigned status, struct jout *j);
 int reply_text(struct request *req, unsigned status, const char *type, struct buf *text);
@@ -122,7 +127,7 @@ int reply_stream(struct request *req, const char *type, const struct reply_sourc
 
 /* A body of `length` bytes (REPLY_UNKNOWN: sent in chunks until its end) that `read` puts straight
  * into the server's buffer: how many, 0 at the end, below zero to cut the connection; it may
- * block. `free` as above. */
+ * block. `free` as above. A NULL type: none is told. */
 #define REPLY_UNKNOWN UINT64_MAX
 struct reply_reader {
     ssize_t (*read)(void *arg, char *out, size_t max);

@@ -74,6 +74,7 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
     req->con = con;
     req->fd = -1;
     req->began_us = clock_mono_us();
+    req->target = strdup(target);
     req->refused = uri_parse(target, strlen(target), &req->uri, &req->err) < 0;
     atomic_fetch_add_explicit(&s->metrics.in_flight, 1, memory_order_relaxed);
     return req;
@@ -235,6 +236,8 @@ static int find_route(struct request *req, const char *method, struct err *err)
     size_t n = c->nroutes;
     req->dialect = find_dialect(c, &req->uri);
     if (req->dialect) {
+        if (req->dialect->claim && (req->route = req->dialect->claim(req)))
+            return 0;
         routes = req->dialect->routes;
         n = req->dialect->nroutes;
     }
@@ -406,6 +409,8 @@ static void on_completed(void *cls, struct MHD_Connection *con, void **req_cls,
     atomic_fetch_sub_explicit(&req->server->metrics.in_flight, 1, memory_order_relaxed);
     log_request(req);
     log_set_request(NULL);
+    free(req->target);
+    buf_done(&req->passed);
     uri_done(&req->uri);
     buf_done(&req->body);
     free(req);
