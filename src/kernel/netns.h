@@ -7,7 +7,10 @@
 
 enum netns_family { NETNS_V4, NETNS_V6, NETNS_FAMILIES };
 
+/* Call fn in the namespace of this process, and come back. Single-threaded callers only: the thread
+ * goes there. One that could not come back would be a thread in a hostile place: it aborts. */
+int netns_visit(int pidfd, int (*fn)(void *arg, struct err *err), void *arg, struct err *err);
+
 /* Unconnected TCP sockets, non-blocking, in the namespace of this process; -1 for a family it does
- * not have. The caller closes them. Single-threaded callers only: the thread visits the
- * namespace. A thread that could not come back would be a thread in a hostile place: it aborts. */
+ * not have. The caller closes them. */
 int netns_sockets(int pidfd, int ret_fds[NETNS_FAMILIES], struct err *err);
