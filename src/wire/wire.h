@@ -152,6 +152,8 @@ enum wire_tag {
     /* PROBE */
     WIRE_T_PORT,
     WIRE_T_STATUS, /* of an HTTP answer */
+    /* FILE */
+    WIRE_T_ROOT, /* a directory that is the operation's root: paths and links lead nowhere else */
 };
 
 /* Every op ends with OK or ERROR; an ERROR may name a PATH. A path is absolute, or relative to the

@@ -26,6 +26,7 @@ static const struct rule {
 } rules[] = {
     { WIRE_T_OP, KIND_NUMBER, ANY, WIRE_FILE_TREE_IN, 0, "op" },
     { WIRE_T_USER, KIND_STRING, ANY, ACCOUNT_SPEC_MAX, offsetof(struct ask, user), "user" },
+    { WIRE_T_ROOT, KIND_STRING, ANY, PATH_MAX - 1, offsetof(struct ask, root), "root" },
     { WIRE_T_PATH, KIND_STRINGS, ANY, WIRE_PAYLOAD_MAX, 0, "path" },
     { WIRE_T_FLAGS, KIND_NUMBER, ANY, UINT64_MAX, offsetof(struct ask, flags), "flags" },
     { WIRE_T_TO, KIND_STRING, OP(MOVE) | OP(COPY) | OP(SYMLINK) | OP(REPLACE), ASK_TEXT_MAX,
@@ -226,7 +227,9 @@ static void take_strings(char *payload, size_t n, struct ask *ask)
 
 int ask_decode(char *payload, size_t n, struct ask *ret_ask, struct err *err)
 {
-    struct ask ask = { .user = "", .to = "", .text = "", .owner = "", .etag = "", .after = "" };
+    struct ask ask = {
+        .user = "", .to = "", .text = "", .owner = "", .etag = "", .after = "", .root = ""
+    };
     int r = find_op(payload, n, &ask.op, err);
     if (r == 0)
         r = take_fields(payload, n, &ask, err);

@@ -20,8 +20,8 @@ struct ask {
     const char **paths; /* then the patterns: one allocation */
     const char **patterns;
     size_t n_paths, n_patterns;
-    const char *user, *to, *text, *owner, *etag, *after; /* "" when absent */
-    const char *xattr;                                   /* its name; NULL when absent */
+    const char *user, *to, *text, *owner, *etag, *after, *root; /* "" when absent */
+    const char *xattr;                                          /* its name; NULL when absent */
     const char *value;
     size_t value_n;
     uint64_t flags, offset, length, mode, size, depth, limit, type;

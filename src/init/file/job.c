@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "init/file/fault.h"
+#include "init/file/self.h"
 #include "init/launch.h"
 
 static int (*const ops[])(struct job *j) = {
@@ -118,10 +119,15 @@ static int become(struct job *j, const char *user)
         return err_name(&j->err, ENOENT, "user_not_found", "there is no group as in '%s'", user);
     if (r < 0)
         return err_name(&j->err, ENOMEM, "out_of_memory", "no memory to look up '%s'", user);
+    if (j->ask->root[0]) {
+        r = self_root(j->ask->root);
+        if (r < 0)
+            return err_name(&j->err, -r, "not_found", "there is no '%s'", j->ask->root);
+    }
     r = launch_become(who);
     if (r < 0)
         return err_name(&j->err, -r, "user_not_found", "cannot take on the ids of '%s'", user);
-    j->home = who->home;
+    j->home = j->ask->root[0] ? "/" : who->home;
     j->uid = who->uid;
     j->gid = who->gid;
     (void)umask(022);

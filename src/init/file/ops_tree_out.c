@@ -10,9 +10,8 @@
 #include "init/file/entry.h"
 #include "init/file/links.h"
 #include "init/file/path.h"
+#include "init/file/self.h"
 #include "init/file/walk.h"
-
-#define SELF_PATH_MAX (40 + NAME_MAX)
 
 struct tree {
     struct job *j;
@@ -34,10 +33,8 @@ static int send_entry(struct tree *t, const struct leaf *f, const struct entry_m
     int r = entry_put(b, f->rel, &f->st, more);
     if (r == 0 && more->type == 0) {
         const char *at = f->name;
-        if (f->dir != AT_FDCWD) {
-            int n = snprintf(self, sizeof(self), "/proc/self/fd/%d/%s", f->dir, f->name);
-            at = n > 0 && (size_t)n < sizeof(self) ? self : f->path;
-        }
+        if (f->dir != AT_FDCWD)
+            at = self_path(f->dir, f->name, self) == 0 ? self : f->path;
         (void)entry_put_xattrs(b, at, f->dir == AT_FDCWD, true);
     }
     return r < 0 ? r : talk_end(&t->j->talk, WIRE_ENTRY);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "init/file/self.h"
 
 #define TRIES 16 /* a random name that is taken is a wonder; two are someone's doing */
 #define RENAME_NOREPLACE_ 1
@@ -100,8 +101,8 @@ int stage_like(const struct stage *s, const char *name, const struct stat *old)
 
 static int link_as(const struct stage *s, const char *name)
 {
-    char self[40];
-    (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", s->fd);
+    char self[SELF_PATH_MAX];
+    (void)self_path(s->fd, NULL, self);
     if (linkat(AT_FDCWD, self, s->dir, name, AT_SYMLINK_FOLLOW) == 0)
         return 0;
     if (errno != ENOENT)
