@@ -427,6 +427,12 @@ int cells_pause(struct keeper *k, const char *id, bool on, struct err *err)
     return r;
 }
 
+pid_t cells_pid(struct keeper *k, const char *id)
+{
+    struct cell *c = find(k, id);
+    return c && c->state == CELL_RUNNING ? c->record.pid : -ESRCH;
+}
+
 int cells_pidfd(struct keeper *k, const char *id)
 {
     struct cell *c = find(k, id);

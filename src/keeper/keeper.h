@@ -1,6 +1,7 @@
 /* keeper - the privileged half's world, shared by its few files.
  *
- * cells.c: the life of cells; ports.c: the way to what listens in one; images.c: trees, and the jobs of warren-unpack; server.c: the socket and the table of
+ * cells.c: the life of cells; ports.c: the way to what listens in one;
+ * volumes.c: files that outlive cells, and how a cell sees them; images.c: trees, and the jobs of warren-unpack; server.c: the socket and the table of
  * operations. A request comes in as a struct conn; an operation either answers at once or keeps
  * the conn until its cell has got where it should, and answers then. */
 #pragma once
@@ -71,12 +72,20 @@ void cells_freeze(struct conn *c); /* FREEZE and THAW */
 int cells_pause(struct keeper *k, const char *id, bool on, struct err *err);
 void cells_stat(struct conn *c);
 void cells_list(struct conn *c);
+pid_t cells_pid(struct keeper *k, const char *id); /* of a running one's init; -ESRCH */
 int cells_pidfd(struct keeper *k, const char *id); /* of a running one's init, borrowed; -ESRCH */
 void cells_tick(struct keeper *k);
 int cells_kill_all(struct keeper *k); /* for --teardown: blocks until they are gone */
 
 /* ---- ports.c ---- */
 void ports_sockets(struct conn *c);
+
+/* ---- volumes.c ---- */
+void volumes_put(struct conn *c);
+void volumes_remove(struct conn *c);
+void volumes_stat(struct conn *c);
+void volumes_list(struct conn *c);
+void volumes_attach(struct conn *c);
 
 /* ---- images.c ---- */
 void images_layer(struct conn *c);

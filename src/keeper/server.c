@@ -23,7 +23,15 @@
 static void answer_probe(struct conn *c);
 static void start_watching(struct conn *c);
 
-enum needs { NEEDS_ID = 1, NEEDS_IMAGE = 2, NEEDS_LIMITS = 4, NEEDS_FD = 8, NEEDS_FDS = 16 };
+enum needs {
+    NEEDS_ID = 1,
+    NEEDS_IMAGE = 2,
+    NEEDS_LIMITS = 4,
+    NEEDS_FD = 8,
+    NEEDS_FDS = 16,
+    NEEDS_VOLUME = 32,
+    NEEDS_PATH = 64,
+};
 
 static const struct op {
     enum keeper_op op;
@@ -46,6 +54,11 @@ static const struct op {
     { KEEPER_DIFF, NEEDS_ID | NEEDS_FD, images_diff },
     { KEEPER_SPLIT, NEEDS_FDS, images_split },
     { KEEPER_SOCKETS_OF, NEEDS_ID, ports_sockets },
+    { KEEPER_VOLUME_PUT, NEEDS_VOLUME | NEEDS_LIMITS, volumes_put },
+    { KEEPER_VOLUME_RM, NEEDS_VOLUME, volumes_remove },
+    { KEEPER_VOLUME_STAT, NEEDS_VOLUME, volumes_stat },
+    { KEEPER_VOLUME_LIST, 0, volumes_list },
+    { KEEPER_ATTACH, NEEDS_ID | NEEDS_VOLUME | NEEDS_PATH, volumes_attach },
 };
 
 /* ---- one connection ---- */
@@ -178,6 +191,20 @@ static bool limits_valid(const struct keeper_limits *l)
            l->cpu_millis <= CPU_MAX_MILLIS && l->pids <= PIDS_MAX;
 }
 
+/* Absolute, without "", "." and ".." in it, and not the root. */
+static bool path_valid(const char *path)
+{
+    if (path[0] != '/' || !path[1])
+        return false;
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(++p, "/");
+        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        p += n;
+    }
+    return true;
+}
+
 static const struct op *check(const struct conn *c, ssize_t n, struct err *err)
 {
     const struct keeper_request *q = &c->req;
@@ -195,6 +222,10 @@ static const struct op *check(const struct conn *c, ssize_t n, struct err *err)
         ((op->needs & NEEDS_IMAGE) && !image_valid(q->image)) ||
         memchr(q->parent, 0, sizeof(q->parent)) == NULL ||
         (q->parent[0] && !image_valid(q->parent)) ||
+        memchr(q->volume, 0, sizeof(q->volume)) == NULL ||
+        memchr(q->path, 0, sizeof(q->path)) == NULL ||
+        ((op->needs & NEEDS_VOLUME) && !id_valid(q->volume)) ||
+        ((op->needs & NEEDS_PATH) && !path_valid(q->path)) ||
         ((op->needs & NEEDS_LIMITS) && !limits_valid(&q->limits)) ||
         ((op->needs & (NEEDS_FD | NEEDS_FDS)) != 0) != (c->passed[0] >= 0) ||
         ((op->needs & NEEDS_FDS) != 0) != (c->passed[1] >= 0)) {

@@ -19,6 +19,7 @@
 #include "kernel/btrfs.h"
 #include "kernel/loop.h"
 #include "kernel/mount.h"
+#include "wire/keeper.h"
 
 #define LOG_MODULE "storage"
 #define POOL_MIN_BYTES (1024ull * 1024 * 1024)
@@ -38,7 +39,7 @@ struct entries {
 };
 
 struct storage {
-    int pool, images, boxes, trash;
+    int pool, images, boxes, volumes, empty, trash;
     bool own_image, quota, simple_quota;
     struct entries dead;
     char path[PATH_MAX];
@@ -152,7 +153,7 @@ int storage_open(const char *data_dir, struct storage **ret_st, struct err *err)
     _cleanup_(storage_freep) struct storage *st = calloc(1, sizeof(*st));
     if (!st)
         return err_set(err, ENOMEM, "cannot allocate the storage");
-    st->pool = st->images = st->boxes = st->trash = -1;
+    st->pool = st->images = st->boxes = st->volumes = st->empty = st->trash = -1;
     int r = mount_pool(st, data_dir, err);
     if (r < 0)
         return r;
@@ -164,6 +165,12 @@ int storage_open(const char *data_dir, struct storage **ret_st, struct err *err)
         return st->images;
     if ((st->boxes = open_dir(st->pool, "boxes", err)) < 0)
         return st->boxes;
+    if ((st->volumes = open_dir(st->pool, "volumes", err)) < 0)
+        return st->volumes;
+    if ((st->empty = open_dir(st->pool, "empty", err)) < 0)
+        return st->empty;
+    if (fchmod(st->empty, 0755) < 0) /* users of a cell walk through it */
+        return err_set(err, errno, "cannot open the empty tree");
     if ((st->trash = open_dir(st->pool, "trash", err)) < 0)
         return st->trash;
     *ret_st = take_ptr(st);
@@ -176,6 +183,8 @@ void storage_free(struct storage *st)
         return;
     fd_close_all(&st->images, 1);
     fd_close_all(&st->boxes, 1);
+    fd_close_all(&st->volumes, 1);
+    fd_close_all(&st->empty, 1);
     fd_close_all(&st->trash, 1);
     fd_close_all(&st->pool, 1);
     free(st->dead.p);
@@ -291,7 +300,9 @@ int storage_box_trash(struct storage *st, const char *id, struct err *err)
 
 int storage_image(struct storage *st, const char *tree, int *ret_fd, struct err *err)
 {
-    int fd = openat(st->images, tree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool none = strcmp(tree, KEEPER_IMAGE_NONE) == 0;
+    int fd = openat(none ? st->empty : st->images, none ? "." : tree,
+                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return err_name(err, errno, "image_not_found", "image tree '%.12s' is not stored here",
                         tree);
@@ -364,6 +375,65 @@ int storage_image_trash(struct storage *st, const char *tree, struct err *err)
     return r < 0 ? r : move_to_trash(st, st->images, tree, err);
 }
 
+/* ---- volumes ---- */
+
+int storage_volume(struct storage *st, const char *id, int *ret_fd, struct err *err)
+{
+    int fd = openat(st->volumes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_name(err, errno, "volume_not_found", "volume '%s' is not stored here", id);
+    *ret_fd = fd;
+    return 0;
+}
+
+/* It gets its name when it is as it should be, so one that a keeper's death cut off is not taken
+ * for a whole one. Everybody may write in it: it is no user's, and sandboxes differ in theirs. */
+static int make_volume(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err)
+{
+    char part[NAME_SIZE];
+    int r = part_name(id, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", id);
+    r = move_to_trash(st, st->volumes, part, err);
+    if (r == 0)
+        r = btrfs_subvol_create(st->volumes, part, err);
+    if (r < 0)
+        return r;
+    _cleanup_fd_ int fd =
+        openat(st->volumes, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fchmod(fd, 0777) < 0)
+        return err_set(err, errno, "cannot open volume '%s'", id);
+    r = st->quota ? btrfs_quota_limit(fd, disk_bytes, err) : 0;
+    if (r == 0 && renameat2(st->volumes, part, st->volumes, id, RENAME_NOREPLACE) < 0)
+        r = err_set(err, errno, "cannot name volume '%s'", id);
+    /* A volume that was acknowledged is there after a power cut. */
+    if (r == 0 && syncfs(fd) < 0)
+        r = err_set(err, errno, "cannot write volume '%s' out", id);
+    return r;
+}
+
+int storage_volume_put(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err)
+{
+    _cleanup_fd_ int fd = openat(st->volumes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return make_volume(st, id, disk_bytes, err);
+    return st->quota ? btrfs_quota_limit(fd, disk_bytes, err) : 0;
+}
+
+uint64_t storage_volume_used(struct storage *st, const char *id)
+{
+    _cleanup_fd_ int fd = openat(st->volumes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    uint64_t bytes = 0;
+    if (fd >= 0)
+        (void)btrfs_quota_used(fd, &bytes);
+    return bytes;
+}
+
+int storage_volume_trash(struct storage *st, const char *id, struct err *err)
+{
+    return move_to_trash(st, st->volumes, id, err);
+}
+
 /* ---- all of them ---- */
 
 static int each_in(int dirfd, int (*fn)(const char *name, void *arg), void *arg)
@@ -383,21 +453,31 @@ static int each_in(int dirfd, int (*fn)(const char *name, void *arg), void *arg)
 int storage_each(struct storage *st, enum storage_kind kind, int (*fn)(const char *name, void *arg),
                  void *arg)
 {
-    return each_in(kind == STORAGE_BOXES ? st->boxes : st->images, fn, arg);
+    const int dirs[] = {
+        [STORAGE_BOXES] = st->boxes, [STORAGE_IMAGES] = st->images, [STORAGE_VOLUMES] = st->volumes
+    };
+    return each_in(dirs[kind], fn, arg);
 }
+
+struct parts_of {
+    struct storage *st;
+    int dir;
+};
 
 static int drop_if_part(const char *name, void *arg)
 {
-    struct storage *st = arg;
+    struct parts_of *of = arg;
     size_t n = strlen(name), suffix = strlen(PART_SUFFIX);
     if (n > suffix && strcmp(name + n - suffix, PART_SUFFIX) == 0)
-        (void)move_to_trash(st, st->images, name, NULL);
+        (void)move_to_trash(of->st, of->dir, name, NULL);
     return 0;
 }
 
 void storage_drop_unfinished(struct storage *st)
 {
-    (void)each_in(st->images, drop_if_part, st);
+    struct parts_of images = { st, st->images }, volumes = { st, st->volumes };
+    (void)each_in(st->images, drop_if_part, &images);
+    (void)each_in(st->volumes, drop_if_part, &volumes);
 }
 
 static void note_dead(struct entries *e, uint64_t entry)

@@ -2,6 +2,8 @@
  *
  *   pool/images/<tree>        an image's root filesystem, read-only
  *   pool/boxes/<id>/{upper,work}   what a sandbox changed; ids on disk are the sandbox's own
+ *   pool/volumes/<id>         files that outlive sandboxes; ids on disk as in a sandbox
+ *   pool/empty                the root of a cell without an image
  *   pool/trash/<name>         on its way out; the sweeper deletes it
  *
  * Where the data directory is not on btrfs, the pool is an image file of our own, mounted in the
@@ -37,6 +39,7 @@ int storage_box_upper(struct storage *st, const char *id, int *ret_fd, struct er
 uint64_t storage_box_used(struct storage *st, const char *id);
 int storage_box_trash(struct storage *st, const char *id, struct err *err); /* missing is fine */
 
+/* KEEPER_IMAGE_NONE is always there, and empty. */
 int storage_image(struct storage *st, const char *tree, int *ret_fd, struct err *err);
 /* A new tree to fill: empty, or a copy of `parent` (not ""); then keep it under its name or throw
  * it away. */
@@ -46,7 +49,13 @@ int storage_image_commit(struct storage *st, const char *tree, struct err *err);
 void storage_image_abort(struct storage *st, const char *tree);
 int storage_image_trash(struct storage *st, const char *tree, struct err *err);
 
-enum storage_kind { STORAGE_BOXES, STORAGE_IMAGES };
+/* Makes a volume if it is not there; it holds disk_bytes at most. */
+int storage_volume_put(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err);
+int storage_volume(struct storage *st, const char *id, int *ret_fd, struct err *err);
+uint64_t storage_volume_used(struct storage *st, const char *id);
+int storage_volume_trash(struct storage *st, const char *id, struct err *err); /* missing is fine */
+
+enum storage_kind { STORAGE_BOXES, STORAGE_IMAGES, STORAGE_VOLUMES };
 /* Names of what is there; stops when fn returns below zero. */
 int storage_each(struct storage *st, enum storage_kind kind, int (*fn)(const char *name, void *arg),
                  void *arg);

@@ -12,9 +12,12 @@
 
 #define KEEPER_VERSION 2
 #define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */
+/* The tree of a cell without an image: an empty directory, which no IMAGE_LIST tells of. */
+#define KEEPER_IMAGE_NONE "0000000000000000000000000000000000000000000000000000000000000000"
 #define KEEPER_MSG_SIZE 400
 #define KEEPER_WHAT_SIZE 40
-#define KEEPER_SOCKETS 2 /* with SOCKETS_OF: TCP over IPv4, and over IPv6 where there is any */
+#define KEEPER_PATH_SIZE 256 /* where a volume is shown in a cell */
+#define KEEPER_SOCKETS 2     /* with SOCKETS_OF: TCP over IPv4, and over IPv6 where there is any */
 
 enum keeper_op {
     KEEPER_MAKE = 1,   /* id, image, limits: storage if it is not there yet, then a running cell */
@@ -33,6 +36,11 @@ enum keeper_op {
     KEEPER_DIFF,       /* id, and an fd to write its changes to as a layer; frozen meanwhile */
     KEEPER_SPLIT,      /* an fd to read an image archive from, one to write its members to */
     KEEPER_SOCKETS_OF, /* id: answers with unconnected sockets of its network namespace */
+    KEEPER_VOLUME_PUT, /* volume, limits.disk_bytes: made if it is not there, and limited to that */
+    KEEPER_VOLUME_RM,  /* volume: its files go; done twice is fine */
+    KEEPER_VOLUME_STAT, /* volume: usage.disk_bytes */
+    KEEPER_VOLUME_LIST, /* one datagram a volume, its id in `id`, then OK */
+    KEEPER_ATTACH, /* id, volume, path, read_only: shows it in a running cell; done twice is fine */
     KEEPER_OPS_END,
 };
 
@@ -50,6 +58,9 @@ struct keeper_request {
     char image[KEEPER_IMAGE_SIZE];
     char parent[KEEPER_IMAGE_SIZE]; /* LAYER_PUT: the tree it lies on, or "" */
     struct keeper_limits limits;
+    char volume[ID_SIZE];
+    char path[KEEPER_PATH_SIZE]; /* ATTACH: absolute, as the cell sees it */
+    uint32_t read_only;
 };
 
 struct keeper_usage {
