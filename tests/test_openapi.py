@@ -293,6 +293,38 @@ def teams(api, **_):
 
 
 @scenario
+def volumes(api, **_):
+    name = "oa-" + uuid.uuid4().hex[:8]
+    assert api.call("POST", "/v1/volumes", {"name": name, "size_mb": 32}).status == 201
+    path, raw = f"/v1/volumes/{name}", {"Content-Type": "application/octet-stream"}
+    at = path + "/files"
+    api.ok("GET", "/v1/volumes?limit=1")
+    api.ok("PATCH", path, {"size_mb": 64})
+    with sandbox(api, volumes=[{"volume": name, "path": "/v", "read_only": True}]) as box:
+        assert api.get(box)["volumes"][0]["volume"] == name
+        assert api.ok("GET", path)["sandboxes"] == 1
+        api.refused(409, "volume_in_use", "DELETE", path)
+    assert api.call("PUT", at + "?path=/a", b"hello", headers=raw).status == 201
+    assert api.call("GET", at + "?path=/a").body == b"hello"
+    api.ok("GET", at + "/stat?path=/a")
+    api.ok("POST", at + "/mkdir", {"path": "/d/e"})
+    api.ok("POST", at + "/copy", {"from": "/a", "to": "/d/b"})
+    api.ok("POST", at + "/move", {"from": "/d/b", "to": "/d/c"})
+    api.ok("POST", at + "/chmod", {"path": "/a", "mode": "600"})
+    api.ok("POST", at + "/chown", {"path": "/a", "owner": "5:5"})
+    api.ok("POST", at + "/symlink", {"path": "/l", "target": "a"})
+    assert len(api.ok("GET", at + "/list?path=/")["entries"]) == 3
+    api.ok("GET", at + "/usage?path=/")
+    api.ok("GET", at + "/find?path=/&name=c")
+    archive = api.call("GET", at + "/archive?path=/d")
+    assert archive.status == 200
+    assert api.call("PUT", at + "/archive?path=/again", archive.body, headers={"Content-Type": "application/x-tar"}).status == 200
+    assert api.call("DELETE", at + "?path=/d&recursive=true").status == 204
+    assert api.call("DELETE", path).status == 204
+    api.refused(404, "volume_not_found", "GET", path)
+
+
+@scenario
 def templates(api, **_):
     name = "oa-" + uuid.uuid4().hex[:8]
     api.ok("POST", "/v1/templates", {"name": name, "image": "tiny", "start_command": "sleep 100",

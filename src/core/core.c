@@ -51,6 +51,7 @@ static int init(struct core *core, const struct core_config *config, struct err 
     wait_init(&core->timers.wake);
     wait_init(&core->workers.more);
     wait_init(&core->usage.wake);
+    wait_init(&core->volumes.changed);
     int r = table_init(&core->table);
     if (r < 0)
         return err_set(err, -r, "cannot allocate the table of sandboxes");
@@ -83,7 +84,11 @@ static int load(struct core *core, const struct core_config *config, struct err 
     if (r >= 0)
         r = images_load(core, err);
     if (r >= 0)
+        r = volumes_load(core, err);
+    if (r >= 0)
         r = adopt(core, err);
+    if (r >= 0)
+        r = volumes_adopt(core, err);
     return r;
 }
 
@@ -108,6 +113,8 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
     if (r >= 0)
         templates_stock(core);
     if (r >= 0)
+        r = volumes_start(core, err);
+    if (r >= 0)
         r = watch_start(core, err);
     if (r < 0)
         return r;
@@ -126,11 +133,13 @@ void core_free(struct core *core)
     jobs_stop(core);
     warm_pool_stop(core);
     usage_stop(core);
+    volumes_stop(core);
     table_done(&core->table);
     images_done(&core->images);
     blobs_close(core);
     keyring_done(&core->keyring);
     templates_done(&core->templates);
+    volumes_done(&core->volumes);
     teams_done(&core->teams);
     replays_done(core);
     store_close(core->store);

@@ -52,6 +52,7 @@ int file_encode_ask(struct buf *b, const struct sandbox *s, const struct file_as
         const char *text;
     } texts[] = {
         { WIRE_T_USER, ask->user ? ask->user : s->spec.user },
+        { WIRE_T_ROOT, s->root },
         { WIRE_T_TO, ask->to },
         { WIRE_T_TEXT, ask->text },
         { WIRE_T_OWNER, ask->owner },

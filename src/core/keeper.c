@@ -18,10 +18,10 @@
 static const char *known_name(const char *what)
 {
     static const char *const names[] = {
-        "no_space",     "image_not_found", "capacity",
-        "cell_exists",  "image_in_use",    "sandbox_not_running",
-        "sandbox_busy", "invalid_image",   "invalid_field",
-        "internal",
+        "no_space",     "image_not_found",  "capacity",
+        "cell_exists",  "image_in_use",     "sandbox_not_running",
+        "sandbox_busy", "invalid_image",    "invalid_field",
+        "internal",     "volume_not_found",
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(what, names[i]) == 0)
@@ -272,6 +272,37 @@ int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOC
     for (size_t i = 0; i < KEEPER_SOCKETS; i++)
         ret_fds[i] = i < passed.n ? passed.fds[i] : -1;
     return 0;
+}
+
+int keeper_ask_volume(struct core *core, enum keeper_op op, const char *volume, uint64_t size_bytes,
+                      struct err *err)
+{
+    struct keeper_limits limits = { .disk_bytes = size_bytes };
+    struct keeper_request req = request(op, NULL, NULL, &limits);
+    put_text(req.volume, sizeof(req.volume), volume);
+    return keeper_ask(core, &req, NULL, err);
+}
+
+int keeper_ask_volume_used(struct core *core, const char *volume, uint64_t *ret_bytes,
+                           struct err *err)
+{
+    struct keeper_request req = request(KEEPER_VOLUME_STAT, NULL, NULL, NULL);
+    struct keeper_reply reply;
+    put_text(req.volume, sizeof(req.volume), volume);
+    int r = keeper_ask(core, &req, &reply, err);
+    if (r >= 0)
+        *ret_bytes = reply.usage.disk_bytes;
+    return r;
+}
+
+int keeper_ask_attach(struct core *core, const char *id, const char *volume, const char *path,
+                      bool read_only, struct err *err)
+{
+    struct keeper_request req = request(KEEPER_ATTACH, id, NULL, NULL);
+    put_text(req.volume, sizeof(req.volume), volume);
+    put_text(req.path, sizeof(req.path), path);
+    req.read_only = read_only;
+    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot show a volume at '%s'", path);
 }
 
 int keeper_ask_image_rm(struct core *core, const char *tree, struct err *err)

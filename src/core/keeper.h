@@ -29,6 +29,13 @@ int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_
  * -1. The caller closes them. */
 int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOCKETS],
                        struct err *err);
+/* VOLUME_PUT (size_bytes: what it may hold) or VOLUME_RM. */
+int keeper_ask_volume(struct core *core, enum keeper_op op, const char *volume, uint64_t size_bytes,
+                      struct err *err);
+int keeper_ask_volume_used(struct core *core, const char *volume, uint64_t *ret_bytes,
+                           struct err *err);
+int keeper_ask_attach(struct core *core, const char *id, const char *volume, const char *path,
+                      bool read_only, struct err *err);
 int keeper_ask_image_rm(struct core *core, const char *tree, struct err *err);
 
 struct keeper_row {
@@ -36,7 +43,7 @@ struct keeper_row {
     char image[KEEPER_IMAGE_SIZE];
     bool running;
 };
-/* LIST or IMAGE_LIST, whole; free(*ret_rows). */
+/* LIST, IMAGE_LIST or VOLUME_LIST, whole; free(*ret_rows). */
 int keeper_ask_list(struct core *core, enum keeper_op op, struct keeper_row **ret_rows,
                     size_t *ret_n, struct err *err);
 

@@ -59,6 +59,8 @@ int life_start(struct core *core, struct box *b, struct err *err)
     /* The record says `stopped` until it runs: a start that a crash cuts keeps its files. */
     struct keeper_limits limits = spec_limits(&b->s.spec);
     int r = keeper_ask_make(core, b->s.id, b->tree, &limits, err);
+    if (r >= 0)
+        r = volumes_attach(core, b->s.id, &b->s.spec, err);
     if (r < 0) {
         if (r != -ENOTCONN)
             (void)keeper_ask_cell(core, KEEPER_STOP, b->s.id, NULL);

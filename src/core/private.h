@@ -86,6 +86,15 @@ struct templates {
     size_t n;
 };
 
+struct volume_entry;
+struct volumes { /* guarded by the table's lock: quotas, and who sees which, change together */
+    struct volume_entry *items;
+    size_t n;
+    pthread_cond_t changed; /* a cell came up, or is gone; or there is something to do */
+    pthread_t thread;       /* ends cells that nobody uses */
+    bool started, stop;
+};
+
 struct pool_cell {
     char id[ID_SIZE];
     char tree[KEEPER_IMAGE_SIZE];
@@ -194,6 +203,7 @@ struct core {
     struct blobs blobs;
     struct teams teams;
     struct templates templates;
+    struct volumes volumes;
     char token_secret[65]; /* hex; see token.h */
     struct keyring keyring;
     struct feed feed;
@@ -238,6 +248,24 @@ int blobs_each(struct core *core,
                void *ctx);
 /* Downloads that were left for later; the bytes that gave back. */
 uint64_t blobs_drop_partial(struct core *core);
+/* volume.c, volume_cell.c */
+int volumes_load(struct core *core, struct err *err);
+/* At start: makes true what the rows say. Then the thread that ends idle cells. */
+int volumes_adopt(struct core *core, struct err *err);
+int volumes_start(struct core *core, struct err *err);
+void volumes_stop(struct core *core);
+void volumes_done(struct volumes *v);
+/* With the table's lock held: the ids of a new sandbox's volumes; -ENOENT, volume_not_found. */
+int volumes_resolve(struct core *core, const char *owner, struct sandbox_spec *spec,
+                    struct err *err);
+int64_t volumes_in_use_mb(struct core *core, const char *owner);
+bool volumes_any(struct core *core, const char *owner);
+/* Shows a running sandbox its volumes. */
+int volumes_attach(struct core *core, const char *id, const struct sandbox_spec *spec,
+                   struct err *err);
+struct keeper_row;
+/* The cells that came up before that moment (monotonic) and are not among those that run. */
+void volumes_look(struct core *core, int64_t before_ms, const struct keeper_row *rows, size_t n);
 /* registries.c */
 int registries_init(struct registries *r, const struct core_config *config, struct err *err);
 void registries_done(struct registries *r);

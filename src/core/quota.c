@@ -49,6 +49,7 @@ void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA
             ret_in_use[q] += share[q];
     }
     build_in_use(core, owner, ret_in_use);
+    ret_in_use[QUOTA_DISK_MB] += volumes_in_use_mb(core, owner);
 }
 
 static int exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,

@@ -65,7 +65,9 @@ static int hand_out(struct core *core, struct box *b, const struct pool_cell *ce
         warm_pool_discard(core, cell);
         return 0;
     }
-    int r = booted ? 0 : boot(core, b, err);
+    int r = volumes_attach(core, cell->id, &b->s.spec, err);
+    if (r >= 0 && !booted)
+        r = boot(core, b, err);
     if (r >= 0)
         r = now_running(core, b, cell->cpu_us, ret_s, err);
     if (r >= 0) {
@@ -132,6 +134,8 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
     r = image_tree_known(core, b->tree) ? keeper_ask_make(core, id, b->tree, &limits, err)
                                         : err_name(err, ENOENT, "image_not_found",
                                                    "image '%s' was just removed", b->s.spec.image);
+    if (r >= 0)
+        r = volumes_attach(core, id, &b->s.spec, err);
     if (r >= 0)
         r = boot(core, b, err);
     if (r >= 0)

@@ -49,6 +49,17 @@ const char *pairs_get(const struct pairs *p, const char *name);
 int pairs_copy(const struct pairs *from, struct pairs *ret_to);
 void pairs_done(struct pairs *p);
 
+#define MOUNTS_MAX 16       /* volumes of one sandbox */
+#define MOUNT_PATH_SIZE 256 /* and the NUL */
+
+/* A volume that a sandbox sees. */
+struct sandbox_mount {
+    char volume[ID_SIZE];        /* its id: looked up when the sandbox is made */
+    char name[NAME_MAX_LEN + 1]; /* its name; from a client, its id will do */
+    char path[MOUNT_PATH_SIZE];  /* where; cleaned by spec_add_mount */
+    bool read_only;
+};
+
 struct sandbox_spec {
     char *image, *name, *user, *workdir; /* NULL where not given */
     char *template;                      /* the template it was made from; NULL: none */
@@ -63,12 +74,18 @@ struct sandbox_spec {
     enum sandbox_end on_timeout, on_idle;
     uint64_t revision; /* counts its updates; not the client's to say */
     struct boot boot;  /* the template's, as it was then */
+    struct sandbox_mount *mounts;
+    size_t n_mounts;
 };
 void sandbox_spec_init(struct sandbox_spec *spec); /* the documented defaults */
 void sandbox_spec_done(struct sandbox_spec *spec);
+/* Adds a volume by name or id; -EINVAL, invalid_field, or -ENOMEM. */
+int spec_add_mount(struct sandbox_spec *spec, const char *volume, const char *path, bool read_only,
+                   struct err *err);
 
 struct sandbox {
     char id[ID_SIZE];
+    const char *root; /* NULL, or the directory that is all its files are: a volume's cell */
     char owner[OWNER_MAX];
     enum sandbox_state state;
     enum sandbox_cause cause;

@@ -51,6 +51,9 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     pairs_done(&spec->image_env);
     pairs_done(&spec->metadata);
     boot_done(&spec->boot);
+    free(spec->mounts);
+    spec->mounts = NULL;
+    spec->n_mounts = 0;
     spec->image = spec->name = spec->user = spec->workdir = spec->template = NULL;
 }
 
@@ -69,6 +72,8 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
     struct sandbox_spec to = *from;
     to.image = to.name = to.user = to.workdir = to.template = NULL;
     to.boot = (struct boot){ 0 };
+    to.mounts = NULL;
+    to.n_mounts = 0;
     to.env = to.metadata = to.image_env = (struct pairs){ NULL, NULL, 0 };
     int r = copy_text(from->image, image, &to.image);
     if (r >= 0)
@@ -81,6 +86,8 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
         r = copy_text(from->template, NULL, &to.template);
     if (r >= 0)
         r = boot_copy(&from->boot, &to.boot);
+    if (r >= 0)
+        r = mounts_copy(from, &to);
     if (r >= 0)
         r = pairs_copy(&from->env, &to.env);
     if (r >= 0)
@@ -307,6 +314,10 @@ char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
         (json_int_t)spec->idle_timeout_ms, "stop_on_timeout", spec->on_timeout == END_STOP,
         "stop_on_idle", spec->on_idle == END_STOP, "env", pairs_to_json(env), "metadata",
         pairs_to_json(metadata), "image_env", pairs_to_json(image_env));
+    if (o && spec->n_mounts && json_object_set_new(o, "mounts", mounts_to_json(spec)) < 0) {
+        json_decref(o);
+        return NULL;
+    }
     if (o && spec->revision)
         (void)json_object_set_new(o, "revision", json_integer((json_int_t)spec->revision));
     /* A record of one that is gone starts nothing any more. */
@@ -370,6 +381,8 @@ int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *
         r = copy_text(json_string_value(json_object_get(o, "template")), NULL, &s.template);
     if (r >= 0 && s.template)
         r = boot_from_json(json_object_get(o, "boot"), &s.boot);
+    if (r >= 0)
+        r = mounts_from_json(json_object_get(o, "mounts"), &s);
     if (r >= 0)
         r = pairs_from_json(json_object_get(o, "env"), &s.env);
     if (r >= 0)

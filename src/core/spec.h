@@ -3,6 +3,8 @@
  * The bounds are those of docs/api.md. The form at rest is JSON without the name, which has a
  * column of its own. Pure functions over memory. */
 #pragma once
+#include <jansson.h>
+
 #include "core/sandbox.h"
 #include "wire/keeper.h"
 
@@ -19,6 +21,11 @@ int spec_take_image(const struct sandbox_spec *asked, const struct image_config 
 /* -EINVAL, invalid_field: names the member and what it may be. */
 int spec_check(const struct sandbox_spec *spec, struct err *err);
 struct keeper_limits spec_limits(const struct sandbox_spec *spec);
+
+/* mounts.c: parts of the above. Each -ENOMEM; what cannot be read is -EPROTO. */
+int mounts_copy(const struct sandbox_spec *from, struct sandbox_spec *to);
+json_t *mounts_to_json(const struct sandbox_spec *spec);
+int mounts_from_json(const json_t *list, struct sandbox_spec *spec);
 
 /* NULL: no memory. A record of one that is gone holds no environment (it may be secret) and no
  * large metadata. */

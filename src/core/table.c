@@ -253,6 +253,8 @@ int box_admit(struct core *core, struct box *b, struct err *err)
     quota_of(&b->s.spec, true, share);
     (void)pthread_mutex_lock(&t->lock);
     int r = quota_check(core, b->s.owner, nothing, share, err);
+    if (r >= 0)
+        r = volumes_resolve(core, b->s.owner, &b->s.spec, err);
     if (r >= 0) {
         r = add_locked(t, b);
         if (r == -EEXIST && b->s.spec.name)

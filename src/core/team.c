@@ -220,6 +220,7 @@ static bool leave(struct core *core, const char *name, bool *ret_known)
     *ret_known = at && !at->leaving;
     for (size_t i = 0; *ret_known && i < t->n && empty; i++)
         empty = strcmp(t->sorted[i]->s.owner, name) != 0;
+    empty = empty && !(*ret_known && volumes_any(core, name));
     if (*ret_known && empty)
         at->leaving = true;
     (void)pthread_mutex_unlock(&core->table.lock);
@@ -250,8 +251,8 @@ int team_remove(struct core *core, const char *name, struct err *err)
     if (!known)
         return not_found(err, name);
     if (!empty)
-        return err_name(err, EBUSY, "team_not_empty", "team '%s' has sandboxes; delete them first",
-                        name);
+        return err_name(err, EBUSY, "team_not_empty",
+                        "team '%s' has sandboxes or volumes; delete them first", name);
     keyring_drop(core, name);
     templates_drop(core, name);
     int r = store_team_remove(core->store, name, err);

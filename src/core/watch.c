@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/count.h"
@@ -58,6 +59,7 @@ static int look(struct core *core)
     _cleanup_free_ char(*cells)[ID_SIZE] = NULL;
     _cleanup_free_ struct keeper_row *rows = NULL;
     size_t n_ids = 0, n_cells = 0, n_rows = 0;
+    int64_t now = clock_mono_ms();
     /* First what should be, then what is: what is made in between is not missed as dead. */
     int r = should_run(core, &ids, &n_ids);
     if (r >= 0)
@@ -75,6 +77,7 @@ static int look(struct core *core)
     for (size_t i = 0; i < n_cells; i++)
         if (!runs(rows, n_rows, cells[i]) && !warm_pool_died(core, cells[i]))
             (void)jobs_add(core, JOB_DEATH, cells[i], 1); /* handed out meanwhile */
+    volumes_look(core, now, rows, n_rows);
     return 0;
 }
 

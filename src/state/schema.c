@@ -131,5 +131,25 @@ static const char builds[] = "CREATE TABLE build_steps ("
                              " chain TEXT NOT NULL,"
                              " used_ms BIGINT NOT NULL);";
 
-const char *const schema_sqlite[] = { first, teams, usage, replays, layers, templates, builds };
+/* A secret's value is sealed (core/secret.c); this is its text. */
+static const char volumes[] = "CREATE TABLE volumes ("
+                              " id TEXT PRIMARY KEY,"
+                              " owner TEXT NOT NULL,"
+                              " name TEXT NOT NULL,"
+                              " size_bytes BIGINT NOT NULL,"
+                              " created_ms BIGINT NOT NULL,"
+                              " UNIQUE (owner, name));"
+                              "CREATE TABLE secrets ("
+                              " id TEXT PRIMARY KEY,"
+                              " owner TEXT NOT NULL,"
+                              " name TEXT NOT NULL,"
+                              " version BIGINT NOT NULL,"
+                              " created_ms BIGINT NOT NULL,"
+                              " updated_ms BIGINT NOT NULL,"
+                              " metadata TEXT NOT NULL,"
+                              " value TEXT NOT NULL,"
+                              " UNIQUE (owner, name));";
+
+const char *const schema_sqlite[] = { first,  teams,     usage,  replays,
+                                      layers, templates, builds, volumes };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -106,6 +106,17 @@ static const char *const texts[STMT_COUNT] = {
     [STMT_TEMPLATE_REMOVE] = "DELETE FROM templates WHERE owner = ? AND name = ?",
     [STMT_TEMPLATE_EACH] = "SELECT owner, name, id, public, warm, created_ms, updated_ms, ports,"
                            " spec FROM templates ORDER BY owner, name",
+    [STMT_VOLUME_PUT] = "INSERT OR REPLACE INTO volumes (id, owner, name, size_bytes, created_ms)"
+                        " VALUES (?, ?, ?, ?, ?)",
+    [STMT_VOLUME_REMOVE] = "DELETE FROM volumes WHERE id = ?",
+    [STMT_VOLUME_EACH] = "SELECT id, owner, name, size_bytes, created_ms FROM volumes"
+                         " ORDER BY created_ms, id",
+    [STMT_SECRET_PUT] = "INSERT OR REPLACE INTO secrets (id, owner, name, version, created_ms,"
+                        " updated_ms, metadata, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_SECRET_REMOVE] = "DELETE FROM secrets WHERE id = ?",
+    [STMT_SECRET_EACH] = "SELECT id, owner, name, version, created_ms, updated_ms, metadata, value"
+                         " FROM secrets ORDER BY created_ms, id",
+    [STMT_TEAM_SECRETS_REMOVE] = "DELETE FROM secrets WHERE owner = ?",
     [STMT_USAGE_ADD] =
         "INSERT INTO usage (owner, hour, sandbox, cpu_us, memory, disk, rx_bytes, tx_bytes)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, hour, sandbox) DO UPDATE SET"

@@ -16,9 +16,9 @@ int store_team_put(struct store *store, const struct store_team *row, struct err
 int store_team_remove(struct store *store, const char *name, struct err *err)
 {
     /* The keys first: a crash in between leaves a team without keys, not keys without a team. */
-    static const enum stmt steps[] = { STMT_TEAM_KEYS_REMOVE, STMT_TEAM_RECORDS_REMOVE,
-                                       STMT_TEAM_EVENTS_REMOVE, STMT_TEAM_USAGE_REMOVE,
-                                       STMT_TEAM_REMOVE };
+    static const enum stmt steps[] = { STMT_TEAM_KEYS_REMOVE,    STMT_TEAM_RECORDS_REMOVE,
+                                       STMT_TEAM_EVENTS_REMOVE,  STMT_TEAM_USAGE_REMOVE,
+                                       STMT_TEAM_SECRETS_REMOVE, STMT_TEAM_REMOVE };
     int r = 0;
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(steps); i++) {
         struct query q;

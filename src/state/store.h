@@ -141,6 +141,34 @@ int store_template_remove(struct store *store, const char *owner, const char *na
                           struct err *err);
 int store_template_each(struct store *store, store_template_fn *fn, void *ctx, struct err *err);
 
+/* ---- volumes ---- */
+
+struct store_volume {
+    const char *id, *owner, *name;
+    int64_t size_bytes, created_ms;
+};
+typedef int store_volume_fn(void *ctx, const struct store_volume *row);
+
+int store_volume_put(struct store *store, const struct store_volume *row, struct err *err);
+int store_volume_remove(struct store *store, const char *id, struct err *err);
+/* In order of creation; must not call the store from fn. */
+int store_volume_each(struct store *store, store_volume_fn *fn, void *ctx, struct err *err);
+
+/* ---- secrets ---- */
+
+struct store_secret {
+    const char *id, *owner, *name;
+    int64_t version, created_ms, updated_ms;
+    const char *metadata; /* a JSON object */
+    const char *value;    /* sealed, as text */
+};
+typedef int store_secret_fn(void *ctx, const struct store_secret *row);
+
+int store_secret_put(struct store *store, const struct store_secret *row, struct err *err);
+int store_secret_remove(struct store *store, const char *id, struct err *err);
+/* In order of creation; must not call the store from fn. */
+int store_secret_each(struct store *store, store_secret_fn *fn, void *ctx, struct err *err);
+
 /* ---- usage: how much of what, by sandbox and hour ---- */
 
 struct store_usage {

@@ -3,8 +3,21 @@
 #include <errno.h>
 #include <string.h>
 
+static int volume_error(int r, struct err *err)
+{
+    if (err->what && strcmp(err->what, "no_space") == 0)
+        return err_name(err, ENOSPC, "no_space",
+                        "the volume is full: remove files, or raise 'size_mb'");
+    if (err->what && strcmp(err->what, "sandbox_not_running") == 0)
+        return err_name(err, EBUSY, "volume_in_use",
+                        "the volume was removed, or the way to it was cut; try again");
+    return r;
+}
+
 int files_error(struct request *req, int r, struct err *err)
 {
+    if (native_is_volume(req))
+        return volume_error(r, err);
     if (err->what && strcmp(err->what, "no_space") == 0)
         (void)err_name(err, ENOSPC, "no_space",
                        "the sandbox's disk limit is reached: remove files, or raise 'disk_mb'");

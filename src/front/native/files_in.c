@@ -45,7 +45,8 @@ DEFINE_FREEP(struct incoming *, incoming_free)
 static int fail(struct request *req, int r, struct err *err)
 {
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    (void)native_sandbox_fate(req->core, req->owner, req->args[0], &s, err);
+    if (!native_is_volume(req))
+        (void)native_sandbox_fate(req->core, req->owner, req->args[0], &s, err);
     return r;
 }
 

@@ -92,6 +92,11 @@ int native_template_put(struct request *req, struct err *err);
 int native_template_list(struct request *req, struct err *err);
 int native_template_get(struct request *req, struct err *err);
 int native_template_delete(struct request *req, struct err *err);
+int native_volume_create(struct request *req, struct err *err);
+int native_volume_list(struct request *req, struct err *err);
+int native_volume_get(struct request *req, struct err *err);
+int native_volume_update(struct request *req, struct err *err);
+int native_volume_delete(struct request *req, struct err *err);
 int native_usage(struct request *req, struct err *err);
 int native_team_create(struct request *req, struct err *err);
 int native_team_list(struct request *req, struct err *err);
@@ -128,11 +133,13 @@ bool native_sandbox_fate(struct core *core, const char *owner, const char *who,
 int native_sandbox_error(struct request *req, int r, struct err *err);
 void native_put_gone(struct jout *j, const void *sandbox);
 
-/* The sandbox of the path, entered; native_leave when done. Replies by itself on failure. */
+/* The sandbox of the path, or the volume's cell, entered; native_leave when done. Replies by itself
+ * on failure. */
 struct native_visit {
     struct core *core;
     struct sandbox s;
 };
+bool native_is_volume(const struct request *req); /* the path's: /v1/volumes/... */
 int native_enter(struct request *req, struct native_visit *ret_visit, struct err *err);
 /* The number, from 1 on, that the i-th brace of the path took; 0: it is none. */
 uint64_t native_path_number(const struct request *req, size_t i);
@@ -141,6 +148,11 @@ void native_leave(struct native_visit *visit); /* fine for one that was not ente
 /* The body of a create or, with ret_changes, of an update, over what spec holds. */
 int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *ret_changes,
                      struct err *err);
+
+/* The member `volumes` of a sandbox: a decoder for the spec's mounts, and the way out. */
+struct field;
+int native_as_mounts(const json_t *v, const struct field *f, void *at, struct err *err);
+void native_put_mounts(struct jout *j, const struct sandbox_spec *spec);
 
 /* What exec and start take. */
 struct native_command {

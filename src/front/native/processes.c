@@ -3,13 +3,21 @@
 #include <string.h>
 
 #include "core/event.h"
+#include "core/volume.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
 #include "front/native/paging.h"
 
+bool native_is_volume(const struct request *req)
+{
+    return req->uri.nsegments > 1 && strcmp(req->uri.segments[1], "volumes") == 0;
+}
+
 int native_enter(struct request *req, struct native_visit *ret_visit, struct err *err)
 {
-    int r = sandbox_enter(req->core, req->owner, req->args[0], &ret_visit->s, err);
+    int r = native_is_volume(req)
+                ? volume_enter(req->core, req->owner, req->args[0], &ret_visit->s, err)
+                : sandbox_enter(req->core, req->owner, req->args[0], &ret_visit->s, err);
     if (r >= 0)
         ret_visit->core = req->core;
     return r;
@@ -17,7 +25,9 @@ int native_enter(struct request *req, struct native_visit *ret_visit, struct err
 
 void native_leave(struct native_visit *visit)
 {
-    if (visit->core)
+    if (visit->core && visit->s.root)
+        volume_leave(visit->core, &visit->s);
+    else if (visit->core)
         sandbox_leave(visit->core, visit->s.id);
     visit->core = NULL;
     sandbox_done(&visit->s);

@@ -37,6 +37,7 @@ static const struct field create_fields[] = {
     ROW(on_timeout, "on_timeout", as_choice, .choices = ends),
     ROW(idle_timeout_ms, "idle_timeout_s", as_seconds, .max = TIMEOUT_MAX_S, .null_ok = true),
     ROW(on_idle, "on_idle", as_choice, .choices = ends),
+    ROW(mounts, "volumes", native_as_mounts),
 };
 
 /* Rows of the same table that PATCH takes, and what each of them changes. */
@@ -97,6 +98,7 @@ static void put_sandbox(struct jout *j, const char *key, const struct sandbox *s
     jout_str(j, "on_timeout", ends[p->on_timeout]);
     put_seconds(j, "idle_timeout_s", p->idle_timeout_ms);
     jout_str(j, "on_idle", ends[p->on_idle]);
+    native_put_mounts(j, p);
     jout_time(j, "created_at", s->created_ms);
     jout_time(j, "started_at", s->started_ms);
     jout_time(j, "stopped_at", s->stopped_ms);

@@ -1,0 +1,419 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/event.h"
+#include "core/keeper.h"
+#include "core/quota.h"
+#include "core/volume_private.h"
+
+#define LOG_MODULE "volume"
+#define MIB (1024ull * 1024)
+#define VOLUMES_MAX 1000 /* of one owner */
+
+int volume_missing(struct err *err, const char *who)
+{
+    return err_name(err, ENOENT, "volume_not_found",
+                    "no volume '%.64s' here; `warren volume ls` shows what there is", who);
+}
+
+/* ---- with the table's lock held ---- */
+
+static bool is_of(const struct volume_entry *e, const char *owner)
+{
+    return !owner || strcmp(e->v.owner, owner) == 0;
+}
+
+static struct volume_entry *by_id(struct core *core, const char *id)
+{
+    struct volumes *vs = &core->volumes;
+    for (size_t i = 0; i < vs->n; i++)
+        if (strcmp(vs->items[i].v.id, id) == 0)
+            return &vs->items[i];
+    return NULL;
+}
+
+/* An id before a name: no name has the shape of one. */
+static struct volume_entry *find_any(struct core *core, const char *owner, const char *who)
+{
+    struct volumes *vs = &core->volumes;
+    for (size_t i = 0; i < vs->n; i++) {
+        struct volume_entry *e = &vs->items[i];
+        if (is_of(e, owner) &&
+            (strcmp(e->v.id, who) == 0 || (owner && strcmp(e->v.name, who) == 0)))
+            return e;
+    }
+    return NULL;
+}
+
+struct volume_entry *volumes_find(struct core *core, const char *owner, const char *who)
+{
+    struct volume_entry *e = find_any(core, owner, who);
+    return e && !e->unsure ? e : NULL;
+}
+
+static int add(struct volumes *vs, const struct volume_entry *e)
+{
+    struct volume_entry *items = reallocarray(vs->items, vs->n + 1, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    vs->items = items;
+    vs->items[vs->n++] = *e;
+    return 0;
+}
+
+static void drop(struct volumes *vs, struct volume_entry *e)
+{
+    size_t at = (size_t)(e - vs->items);
+    memmove(e, e + 1, (vs->n - at - 1) * sizeof(*e)); /* the order is that of creation */
+    vs->n--;
+}
+
+static unsigned seen_by(struct core *core, const char *id)
+{
+    const struct table *t = &core->table;
+    unsigned n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct sandbox_spec *spec = &t->sorted[i]->s.spec;
+        bool sees = false;
+        for (size_t k = 0; k < spec->n_mounts && !sees; k++)
+            sees = strcmp(spec->mounts[k].volume, id) == 0;
+        n += sees;
+    }
+    return n;
+}
+
+static void copy_out(struct core *core, const struct volume_entry *e, struct volume *ret_v)
+{
+    *ret_v = e->v;
+    ret_v->sandboxes = seen_by(core, e->v.id);
+}
+
+int volumes_resolve(struct core *core, const char *owner, struct sandbox_spec *spec,
+                    struct err *err)
+{
+    for (size_t i = 0; i < spec->n_mounts; i++) {
+        struct sandbox_mount *m = &spec->mounts[i];
+        const struct volume_entry *e = volumes_find(core, owner, m->name);
+        if (!e)
+            return volume_missing(err, m->name);
+        memcpy(m->volume, e->v.id, sizeof(m->volume));
+        memcpy(m->name, e->v.name, sizeof(m->name));
+    }
+    return 0;
+}
+
+int64_t volumes_in_use_mb(struct core *core, const char *owner)
+{
+    const struct volumes *vs = &core->volumes;
+    int64_t mb = 0;
+    for (size_t i = 0; i < vs->n; i++)
+        if (strcmp(vs->items[i].v.owner, owner) == 0)
+            mb += (int64_t)(vs->items[i].v.size_bytes / MIB);
+    return mb;
+}
+
+bool volumes_any(struct core *core, const char *owner)
+{
+    const struct volumes *vs = &core->volumes;
+    for (size_t i = 0; i < vs->n; i++)
+        if (strcmp(vs->items[i].v.owner, owner) == 0)
+            return true;
+    return false;
+}
+
+static int check_quota(struct core *core, const char *owner, uint64_t before, uint64_t after,
+                       struct err *err)
+{
+    int64_t was[QUOTA_COUNT] = { 0 }, will[QUOTA_COUNT] = { 0 };
+    was[QUOTA_DISK_MB] = (int64_t)(before / MIB);
+    will[QUOTA_DISK_MB] = (int64_t)(after / MIB);
+    return quota_check(core, owner, was, will, err);
+}
+
+/* ---- at rest ---- */
+
+static int save(struct core *core, const struct volume *v, struct err *err)
+{
+    struct store_volume row = { .id = v->id,
+                                .owner = v->owner,
+                                .name = v->name,
+                                .size_bytes = (int64_t)v->size_bytes,
+                                .created_ms = v->created_ms };
+    return store_volume_put(core->store, &row, err);
+}
+
+static int load_row(void *ctx, const struct store_volume *row)
+{
+    struct core *core = ctx;
+    struct volume_entry e = { .v = { .size_bytes = (uint64_t)row->size_bytes,
+                                     .created_ms = row->created_ms } };
+    if (!id_valid(row->id) || !name_valid(row->name) || !name_valid(row->owner) ||
+        row->size_bytes <= 0) {
+        log_error("a volume's record was skipped");
+        return 0;
+    }
+    memcpy(e.v.id, row->id, ID_SIZE);
+    (void)snprintf(e.v.owner, sizeof(e.v.owner), "%s", row->owner);
+    (void)snprintf(e.v.name, sizeof(e.v.name), "%s", row->name);
+    return add(&core->volumes, &e);
+}
+
+int volumes_load(struct core *core, struct err *err)
+{
+    int r = store_volume_each(core->store, load_row, core, err);
+    return r == -ENOMEM ? err_set(err, ENOMEM, "cannot allocate the volumes") : r;
+}
+
+/* A row comes before its files and goes before them: files without a row are nobody's, and a row
+ * without files is of a volume that nobody was told of. */
+int volumes_adopt(struct core *core, struct err *err)
+{
+    _cleanup_free_ struct keeper_row *rows = NULL;
+    size_t n = 0;
+    int r = keeper_ask_list(core, KEEPER_VOLUME_LIST, &rows, &n, err);
+    if (r < 0)
+        return r;
+    keeper_rows_sort(rows, n);
+    for (size_t i = 0; i < n; i++)
+        if (!by_id(core, rows[i].id) &&
+            keeper_ask_volume(core, KEEPER_VOLUME_RM, rows[i].id, 0, NULL) < 0)
+            log_warn("files of no volume stay volume=%s", rows[i].id);
+    for (size_t i = 0; i < core->volumes.n; i++) {
+        const struct volume *v = &core->volumes.items[i].v;
+        if (keeper_rows_find(rows, n, v->id))
+            continue;
+        log_warn("a volume had no files and is empty now volume=%s", v->id);
+        r = keeper_ask_volume(core, KEEPER_VOLUME_PUT, v->id, v->size_bytes, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+void volumes_done(struct volumes *vs)
+{
+    free(vs->items);
+    vs->items = NULL;
+    vs->n = 0;
+}
+
+/* ---- public ---- */
+
+static void tell(struct core *core, const struct volume *v, const char *type)
+{
+    char data[NAME_MAX_LEN + ID_SIZE + 32];
+    int n = snprintf(data, sizeof(data), "{\"id\":\"%s\",\"name\":\"%s\"}", v->id, v->name);
+    event_emit(core, v->owner, NULL, type, n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
+    log_info("%s volume=%s owner=%s size_mb=%llu", type, v->id, v->owner,
+             (unsigned long long)(v->size_bytes / MIB));
+}
+
+static int check(const char *name, uint64_t size_bytes, struct err *err)
+{
+    if (name && (!name_valid(name) || id_valid(name)))
+        return err_name(err, EINVAL, "invalid_field",
+                        "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
+                        "digit first, and not have the shape of an id",
+                        NAME_MAX_LEN);
+    if (size_bytes < VOLUME_SIZE_MB_MIN * MIB || size_bytes > VOLUME_SIZE_MB_MAX * MIB)
+        return err_name(err, EINVAL, "invalid_field", "'size_mb' must be from %d to %d",
+                        VOLUME_SIZE_MB_MIN, VOLUME_SIZE_MB_MAX);
+    return 0;
+}
+
+/* It has its name and its share of the quota from here on, and is seen by nobody. */
+static int reserve(struct core *core, const struct volume_entry *e, struct err *err)
+{
+    unsigned own = 0;
+    (void)pthread_mutex_lock(&core->table.lock);
+    for (size_t i = 0; i < core->volumes.n; i++)
+        own += is_of(&core->volumes.items[i], e->v.owner);
+    int r = find_any(core, e->v.owner, e->v.name)
+                ? err_name(err, EEXIST, "name_taken", "there is a volume '%s' already", e->v.name)
+                : check_quota(core, e->v.owner, 0, e->v.size_bytes, err);
+    if (r >= 0 && own >= VOLUMES_MAX)
+        r = err_name(err, ENOSPC, "capacity", "a team may have %d volumes", VOLUMES_MAX);
+    if (r >= 0 && add(&core->volumes, e) < 0)
+        r = err_set(err, ENOMEM, "cannot allocate a volume");
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return r;
+}
+
+static void settle(struct core *core, const char *id, bool stays)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct volume_entry *e = by_id(core, id);
+    if (e && stays)
+        e->unsure = false;
+    else if (e)
+        drop(&core->volumes, e);
+    (void)pthread_cond_broadcast(&core->volumes.changed); /* who waits for its cell looks again */
+    (void)pthread_mutex_unlock(&core->table.lock);
+}
+
+int volume_create(struct core *core, const char *owner, const char *name, uint64_t size_bytes,
+                  struct volume *ret_v, struct err *err)
+{
+    struct volume_entry e = { .v = { .size_bytes = size_bytes, .created_ms = clock_now_ms() },
+                              .unsure = true };
+    struct volume *v = &e.v;
+    int r = check(name, size_bytes, err);
+    if (r < 0)
+        return r;
+    if (strlen(owner) >= sizeof(v->owner) || id_random(v->id) < 0)
+        return err_set(err, EIO, "cannot make an id");
+    (void)snprintf(v->owner, sizeof(v->owner), "%s", owner);
+    (void)snprintf(v->name, sizeof(v->name), "%s", name ? name : v->id);
+    r = reserve(core, &e, err);
+    if (r < 0)
+        return r;
+    r = save(core, v, err);
+    if (r >= 0) {
+        r = keeper_ask_volume(core, KEEPER_VOLUME_PUT, v->id, v->size_bytes, err);
+        if (r < 0) {
+            (void)store_volume_remove(core->store, v->id, NULL);
+            (void)keeper_ask_volume(core, KEEPER_VOLUME_RM, v->id, 0, NULL);
+        }
+    }
+    settle(core, v->id, r >= 0);
+    if (r < 0)
+        return r;
+    tell(core, v, "volume.added");
+    *ret_v = *v;
+    return 0;
+}
+
+int volume_get(struct core *core, const char *owner, const char *who, struct volume *ret_v,
+               struct err *err)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    const struct volume_entry *e = volumes_find(core, owner, who);
+    if (e)
+        copy_out(core, e, ret_v);
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return e ? 0 : volume_missing(err, who);
+}
+
+int volume_list(struct core *core, const char *owner, struct volume **ret_vs, size_t *ret_n,
+                struct err *err)
+{
+    struct volumes *vs = &core->volumes;
+    size_t n = 0;
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct volume *list = calloc(vs->n + 1, sizeof(*list));
+    for (size_t i = 0; list && i < vs->n; i++)
+        if (is_of(&vs->items[i], owner) && !vs->items[i].unsure)
+            copy_out(core, &vs->items[i], &list[n++]);
+    (void)pthread_mutex_unlock(&core->table.lock);
+    if (!list)
+        return err_set(err, ENOMEM, "cannot allocate the volumes");
+    *ret_vs = list;
+    *ret_n = n;
+    return 0;
+}
+
+int volume_resize(struct core *core, const char *owner, const char *who, uint64_t size_bytes,
+                  struct volume *ret_v, struct err *err)
+{
+    struct volume old = { 0 };
+    int r = check(NULL, size_bytes, err);
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct volume_entry *e = volumes_find(core, owner, who);
+    r = e ? check_quota(core, owner, e->v.size_bytes, size_bytes, err) : volume_missing(err, who);
+    if (r >= 0) {
+        old = e->v;
+        e->v.size_bytes = size_bytes;
+        copy_out(core, e, ret_v);
+    }
+    (void)pthread_mutex_unlock(&core->table.lock);
+    if (r < 0)
+        return r;
+    r = save(core, ret_v, err);
+    if (r >= 0)
+        r = keeper_ask_volume(core, KEEPER_VOLUME_PUT, old.id, size_bytes, err);
+    if (r >= 0) {
+        tell(core, ret_v, "volume.updated");
+        return 0;
+    }
+    (void)save(core, &old, NULL);
+    (void)pthread_mutex_lock(&core->table.lock);
+    e = by_id(core, old.id);
+    if (e)
+        e->v.size_bytes = old.size_bytes;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return r;
+}
+
+static int in_use(struct err *err, const char *who, unsigned sandboxes)
+{
+    if (sandboxes)
+        return err_name(err, EBUSY, "volume_in_use",
+                        "%u sandbox%s volume '%.64s'; delete what does first", sandboxes,
+                        sandboxes == 1 ? " has" : "es have", who);
+    return err_name(err, EBUSY, "volume_in_use",
+                    "a request is at work in volume '%.64s'; try again", who);
+}
+
+static int end_cell(struct core *core, const char *id, const char *cell, struct err *err)
+{
+    int r = keeper_ask_cell(core, KEEPER_DELETE, cell, err);
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct volume_entry *e = by_id(core, id);
+    if (e)
+        e->state = VOLUME_CELL_NONE;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return 0;
+}
+
+int volume_remove(struct core *core, const char *owner, const char *who, struct err *err)
+{
+    struct volume v = { 0 };
+    char cell[ID_SIZE] = "";
+    int r = 0;
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct volume_entry *e = volumes_find(core, owner, who);
+    if (!e)
+        r = volume_missing(err, who);
+    else if ((copy_out(core, e, &v), v.sandboxes) || e->inside || e->state == VOLUME_CELL_GOING)
+        r = in_use(err, who, v.sandboxes);
+    if (r >= 0) {
+        e->unsure = true; /* no sandbox and no request finds it any more */
+        if (e->state == VOLUME_CELL_UP)
+            memcpy(cell, e->cell, ID_SIZE);
+    }
+    (void)pthread_mutex_unlock(&core->table.lock);
+    if (r < 0)
+        return r;
+    if (cell[0])
+        r = end_cell(core, v.id, cell, err);
+    if (r >= 0)
+        r = store_volume_remove(core->store, v.id, err);
+    if (r >= 0 && keeper_ask_volume(core, KEEPER_VOLUME_RM, v.id, 0, NULL) < 0)
+        log_warn("its files stay until the next start volume=%s", v.id);
+    settle(core, v.id, r < 0);
+    if (r >= 0)
+        tell(core, &v, "volume.removed");
+    return r;
+}
+
+int volume_used(struct core *core, const char *id, uint64_t *ret_bytes, struct err *err)
+{
+    return keeper_ask_volume_used(core, id, ret_bytes, err);
+}
+
+int volumes_attach(struct core *core, const char *id, const struct sandbox_spec *spec,
+                   struct err *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < spec->n_mounts && r >= 0; i++) {
+        const struct sandbox_mount *m = &spec->mounts[i];
+        r = keeper_ask_attach(core, id, m->volume, m->path, m->read_only, err);
+    }
+    return r;
+}

@@ -1,0 +1,119 @@
+#include "core/volume.h"
+
+#include "core/fake_keeper.h"
+
+#define MIB (1024ull * 1024)
+
+static struct sandbox_spec spec_with(const char *volume, const char *path)
+{
+    struct sandbox_spec spec;
+    struct err err = ERR_INIT;
+    sandbox_spec_init(&spec);
+    CHECK_OK(spec_add_mount(&spec, volume, path, false, &err));
+    return spec;
+}
+
+TEST(a_volume_is_there_after_a_restart_and_its_name_is_taken)
+{
+    struct world *w = world_new(0);
+    struct volume v, again;
+    struct err err = ERR_INIT;
+    CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
+    CHECK_EQ(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &again, &err), -EEXIST);
+    CHECK_STR(err.what, "name_taken");
+    (void)world_restart(w, 0);
+    CHECK_OK(volume_get(w->core, OWNER_DEFAULT, "data", &again, NULL));
+    CHECK_STR(again.id, v.id);
+    CHECK_EQ(again.size_bytes, 64 * MIB);
+    CHECK_EQ(volume_get(w->core, "other", v.id, &again, NULL), -ENOENT);
+    world_free(w);
+}
+
+TEST(a_volume_that_a_sandbox_sees_stays)
+{
+    struct world *w = world_new(0);
+    struct sandbox s;
+    struct volume v;
+    struct err err = ERR_INIT;
+    CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
+    struct sandbox_spec spec = spec_with("data", "/a//b/../c/");
+    CHECK_OK(sandbox_create(w->core, OWNER_DEFAULT, &spec, &s, NULL));
+    CHECK_STR(s.spec.mounts[0].volume, v.id);
+    CHECK_STR(s.spec.mounts[0].path, "/a/c");
+    CHECK_EQ(w->k.asked[KEEPER_ATTACH], 1);
+    CHECK_EQ(volume_remove(w->core, OWNER_DEFAULT, "data", &err), -EBUSY);
+    CHECK_STR(err.what, "volume_in_use");
+    (void)world_restart(w, 0); /* and it is known afterwards too */
+    CHECK_EQ(volume_remove(w->core, OWNER_DEFAULT, "data", NULL), -EBUSY);
+    CHECK_OK(sandbox_delete(w->core, OWNER_DEFAULT, s.id, NULL));
+    CHECK_OK(volume_remove(w->core, OWNER_DEFAULT, "data", NULL));
+    CHECK_EQ(w->k.asked[KEEPER_VOLUME_RM], 1);
+    sandbox_done(&s);
+    sandbox_spec_done(&spec);
+    world_free(w);
+}
+
+TEST(a_sandbox_whose_volume_cannot_be_shown_is_not_made)
+{
+    struct world *w = world_new(2); /* also not from a ready cell */
+    struct sandbox s;
+    struct volume v;
+    struct err err = ERR_INIT;
+    CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
+    struct sandbox_spec spec = spec_with("data", "/data");
+    w->k.fail_op = KEEPER_ATTACH;
+    w->k.fail_code = ENOTDIR;
+    w->k.fail_what = "internal";
+    CHECK_EQ(sandbox_create(w->core, OWNER_DEFAULT, &spec, &s, &err), -ENOTDIR);
+    CHECK_OK(volume_remove(w->core, OWNER_DEFAULT, "data", NULL)); /* nothing holds it */
+    sandbox_spec_done(&spec);
+    world_free(w);
+}
+
+TEST(a_volume_that_the_keeper_refuses_leaves_nothing)
+{
+    struct world *w = world_new(0);
+    struct volume v;
+    w->k.fail_op = KEEPER_VOLUME_PUT;
+    w->k.fail_code = ENOSPC;
+    w->k.fail_what = "no_space";
+    CHECK_EQ(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL), -ENOSPC);
+    CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
+    world_free(w);
+}
+
+TEST(requests_share_a_volumes_cell)
+{
+    struct world *w = world_new(0);
+    struct sandbox a, b;
+    struct volume v;
+    CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
+    unsigned made = w->k.asked[KEEPER_MAKE];
+    CHECK_OK(volume_enter(w->core, OWNER_DEFAULT, "data", &a, NULL));
+    CHECK_OK(volume_enter(w->core, NULL, v.id, &b, NULL));
+    CHECK_STR(a.id, b.id);
+    CHECK_STR(a.root, "/volume");
+    CHECK_EQ(w->k.asked[KEEPER_MAKE], made + 1);
+    CHECK_EQ(volume_remove(w->core, OWNER_DEFAULT, "data", NULL), -EBUSY);
+    volume_leave(w->core, &a);
+    volume_leave(w->core, &b);
+    CHECK_OK(volume_remove(w->core, OWNER_DEFAULT, "data", NULL));
+    CHECK_EQ(volume_enter(w->core, NULL, v.id, &a, NULL), -ENOENT);
+    sandbox_done(&a);
+    sandbox_done(&b);
+    world_free(w);
+}
+
+TEST(places_that_no_volume_can_have_are_refused)
+{
+    static const char *const bad[] = { "", "a", "/", "/..", "/proc", "/dev/x", "/sys/", "/a\tb" };
+    struct sandbox_spec spec;
+    sandbox_spec_init(&spec);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CHECK_EQ(spec_add_mount(&spec, "v", bad[i], false, NULL), -EINVAL);
+    CHECK_OK(spec_add_mount(&spec, "v", "/b", false, NULL));
+    CHECK_OK(spec_add_mount(&spec, "v", "/a", true, NULL));
+    CHECK_EQ(spec_add_mount(&spec, "v", "/b/", false, NULL), -EINVAL);
+    CHECK_STR(spec.mounts[0].path, "/a"); /* what may lie below another comes after it */
+    sandbox_spec_done(&spec);
+}
