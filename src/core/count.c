@@ -52,6 +52,12 @@ static void count(struct core *core, struct box *b, int64_t now, const struct me
     e.amount = meter_advance(&b->meter, now, r, core->usage.gap_ms);
     e.to_ms = b->meter.at_ms;
     e.after = b->meter;
+    if (r && !r->dead)
+        samples_add(&b->samples, &(struct sample){ .at_ms = e.to_ms,
+                                                   .span_ms = e.to_ms - e.from_ms,
+                                                   .cpu_us = e.amount.cpu_us,
+                                                   .memory_bytes = r->memory_bytes,
+                                                   .disk_bytes = r->disk_bytes });
     memcpy(e.id, b->s.id, sizeof(e.id));
     memcpy(e.owner, b->s.owner, sizeof(e.owner));
     push(core, &e);
@@ -234,6 +240,21 @@ static void look_at(struct core *core, const struct look *look)
     if (same && (seen || !look->stat))
         count(core, b, clock_now_ms(), seen ? &r : NULL, false);
     (void)pthread_mutex_unlock(&core->table.lock);
+}
+
+void usage_look(struct core *core, const char *id)
+{
+    struct look look = { .stat = true };
+    (void)pthread_mutex_lock(&core->table.lock);
+    const struct box *b = box_find(&core->table, NULL, id);
+    bool runs = b && b->s.state == SANDBOX_RUNNING && b->meter.running;
+    if (runs) {
+        memcpy(look.id, b->s.id, ID_SIZE);
+        look.life = b->life;
+    }
+    (void)pthread_mutex_unlock(&core->table.lock);
+    if (runs)
+        look_at(core, &look);
 }
 
 /* True: it is time to end. */

@@ -6,6 +6,7 @@ int usage_load(struct core *core, struct err *err); /* once the boxes are in the
 int usage_start(struct core *core, const struct core_config *config, struct err *err);
 void usage_stop(struct core *core);
 void usage_round(struct core *core, int64_t spread_ms); /* one look at all of them; blocks */
+void usage_look(struct core *core, const char *id);     /* at one that runs; blocks */
 int usage_flush(struct core *core, struct err *err);    /* writes what was counted */
 void usage_prune(struct core *core);
 

@@ -45,6 +45,11 @@ static bool matches(const struct sandbox_filter *f, const struct sandbox *s)
         return false;
     if (f->name && (!s->spec.name || strcmp(s->spec.name, f->name) != 0))
         return false;
+    const char *made_from = s->spec.template ? s->spec.template : s->spec.image;
+    if (f->template && strcmp(made_from, f->template) != 0)
+        return false;
+    if (s->started_ms < f->started_ms)
+        return false;
     for (size_t i = 0; i < f->metadata.n; i++) {
         const char *value = pairs_get(&s->spec.metadata, f->metadata.names[i]);
         if (!value || strcmp(value, f->metadata.values[i]) != 0)

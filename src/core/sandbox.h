@@ -109,6 +109,8 @@ int sandbox_get(struct core *core, const char *owner, const char *who, struct sa
 struct sandbox_filter {
     unsigned states;       /* bit per enum sandbox_state; 0: all but GONE */
     const char *name;      /* NULL: any */
+    const char *template;  /* made from this one, or from the image of that name; NULL: any */
+    int64_t started_ms;    /* not before this */
     struct pairs metadata; /* all must match; borrowed */
     bool ascending;
     unsigned limit;

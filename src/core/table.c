@@ -52,6 +52,7 @@ void box_free(struct box *b)
     if (!b)
         return;
     sandbox_done(&b->s);
+    samples_done(&b->samples);
     (void)pthread_cond_destroy(&b->freed);
     free(b);
 }

@@ -6,6 +6,7 @@
  * (sandbox_enter) are counted, not held. Nothing here blocks but box_hold. */
 #pragma once
 #include "core/private.h"
+#include "core/samples.h"
 
 struct box {
     struct sandbox s;
@@ -24,6 +25,7 @@ struct box {
     int64_t cpu_seen_ms;     /* 0: never looked */
     uint64_t cpu_seen_us;
     struct meter meter; /* usage.c */
+    struct samples samples;
     pthread_cond_t freed;
     struct box *next_id, *next_name;
 };

@@ -16,6 +16,20 @@ bool e2b_is_open(const struct sandbox *s);
 #define E2B_OPEN "warren.e2b.open"   /* the name of that mark among the metadata */
 #define E2B_PRIVATE_PREFIX "warren." /* metadata of ours, not shown */
 
+#define E2B_WAKES "warren.e2b.wakes" /* among the metadata: a touch resumes it */
+#define TIMEOUT_V1_S 15
+#define TIMEOUT_V2_S 300
+
+/* Whether a request to a paused one resumes it; and do so: 0 when it runs. */
+bool e2b_wakes(const struct sandbox *s);
+int e2b_wake(struct request *req, const char *id);
+
+/* A core call's failure: one that ended and one that never was are the same to these clients. */
+int e2b_failed(struct err *err, int r, const char *id);
+/* The body's object; an empty one where there is no body. */
+int e2b_read_optional(struct request *req, json_t **ret_object, struct err *err);
+/* Seconds; 1 and the value, 0 when it is not there. */
+int e2b_read_seconds(const json_t *object, const char *member, int64_t *ret_s, struct err *err);
 const char *e2b_template_of(const struct sandbox *s);
 
 int e2b_sandbox_create(struct request *req, struct err *err);
@@ -28,7 +42,18 @@ int e2b_sandbox_timeout(struct request *req, struct err *err);
 int e2b_sandbox_refresh(struct request *req, struct err *err);
 int e2b_sandbox_connect(struct request *req, struct err *err);
 int e2b_sandbox_pause(struct request *req, struct err *err);
+int e2b_sandbox_resume(struct request *req, struct err *err);
+int e2b_sandbox_fork(struct request *req, struct err *err);
+int e2b_sandbox_snapshot(struct request *req, struct err *err);
+int e2b_snapshots(struct request *req, struct err *err);
+int e2b_sandbox_network(struct request *req, struct err *err);
+int e2b_sandbox_logs(struct request *req, struct err *err);
+int e2b_sandbox_logs_v1(struct request *req, struct err *err);
 int e2b_sandbox_metrics(struct request *req, struct err *err);
+int e2b_sandboxes_metrics(struct request *req, struct err *err);
+int e2b_teams(struct request *req, struct err *err);
+int e2b_team_metrics(struct request *req, struct err *err);
+int e2b_team_metrics_max(struct request *req, struct err *err);
 /* A request for a port of a sandbox that is not envd's: passed on to what listens there. */
 const struct route *e2b_claim(const struct request *req);
 

@@ -72,6 +72,17 @@ static int check_token(struct request *req, const struct sandbox *s)
     return token && token_is(req->core, ENVD_TOKEN, s->id, token) ? 0 : -EACCES;
 }
 
+int envd_go_in(struct request *req, const char *id, bool wake, struct envd *envd, struct err *err)
+{
+    int r = sandbox_enter(req->core, NULL, id, &envd->s, err);
+    if (r < 0 && wake && e2b_wake(req, id) >= 0)
+        r = sandbox_enter(req->core, NULL, id, &envd->s, err);
+    if (r < 0)
+        return err_set(err, ENOTCONN, "The sandbox was not found");
+    envd->core = req->core;
+    return 0;
+}
+
 int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, struct err *err)
 {
     const char *id = request_header(req, "E2b-Sandbox-Id");
@@ -80,10 +91,9 @@ int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, stru
         return err_name(err, EINVAL, "invalid_request", "missing header E2b-Sandbox-Id");
     if (!id_valid(id))
         return err_name(err, EINVAL, "invalid_request", "Invalid sandbox ID");
-    int r = sandbox_enter(req->core, NULL, id, &ret_envd->s, err);
+    int r = envd_go_in(req, id, with_token, ret_envd, err);
     if (r < 0)
-        return err_set(err, ENOTCONN, "The sandbox was not found");
-    ret_envd->core = req->core;
+        return r;
     if (with_token && check_token(req, &ret_envd->s) < 0)
         r = err_name(err, EACCES, "unauthorized",
                      "unauthorized access, please provide a valid "

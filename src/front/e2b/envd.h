@@ -22,6 +22,9 @@ struct envd {
 /* -ENOTCONN: it is not there or does not run, which the dialect answers with 502 (envd_gone). */
 int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, struct err *err);
 void envd_leave(struct envd *envd);
+/* The first step of it: no right is checked. With `wake` a paused one is resumed, if its owner wants
+ * that and the request has the right to be in it. */
+int envd_go_in(struct request *req, const char *id, bool wake, struct envd *envd, struct err *err);
 
 /* Enter and read the request's message: 0 and entered; 1: it was not understood, which is replied
  * to already; below zero as of envd_enter. */

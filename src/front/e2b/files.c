@@ -33,10 +33,9 @@ int files_enter(struct request *req, const char *op, struct envd *ret_envd, stru
         return err_name(err, EACCES, "unauthorized",
                         "no sandbox is named, or the link is not signed for one that is here");
     *ret_envd = (struct envd){ 0 };
-    int r = sandbox_enter(req->core, NULL, id, &ret_envd->s, err);
+    int r = envd_go_in(req, id, true, ret_envd, err);
     if (r < 0)
-        return err_set(err, ENOTCONN, "The sandbox was not found");
-    ret_envd->core = req->core;
+        return r;
     r = signature_check(req, &ret_envd->s, op, err);
     if (r >= 0 && user && snprintf(ret_envd->user, ENVD_USER_MAX, "%s", user) >= ENVD_USER_MAX)
         r = err_name(err, EACCES, "unauthorized", "invalid username");

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "front/e2b/e2b.h"
 
 #define LIMIT 100
@@ -103,6 +104,14 @@ int e2b_sandbox_list(struct request *req, struct err *err)
     const char *order = uri_param(&req->uri, "order");
     uint64_t limit = LIMIT;
     filter.ascending = order && strcmp(order, "asc") == 0;
+    filter.template = uri_param(&req->uri, "template");
+    if (filter.template && strcmp(filter.template, "code-interpreter-v1") == 0)
+        filter.template = "code-interpreter";
+    if (order && !filter.ascending && strcmp(order, "desc") != 0)
+        return err_name(err, EINVAL, "invalid_query", "'order' must be asc or desc");
+    const char *after = uri_param(&req->uri, "startedAfter");
+    if (after && clock_parse(after, &filter.started_ms) < 0)
+        return err_name(err, EINVAL, "invalid_query", "'startedAfter' must be a time as RFC 3339");
     int r = read_metadata(uri_param(&req->uri, "metadata"), &filter.metadata, err);
     if (r >= 0)
         r = read_states(req, &filter.states, err);

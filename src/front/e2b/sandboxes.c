@@ -7,10 +7,7 @@
 #include "core/token.h"
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
-#include "wire/keeper.h"
 
-#define TIMEOUT_V1_S 15
-#define TIMEOUT_V2_S 300
 #define USER "user"
 #define DAY_MS (24 * 3600 * 1000LL)
 #define MIB (1024ull * 1024)
@@ -68,8 +65,7 @@ static int not_found(struct err *err, const char *id)
                     "Sandbox \"%.64s\" doesn't exist or you don't have access to it", id);
 }
 
-/* A core call's failure: one that ended and one that never was are the same to these clients. */
-static int failed(struct err *err, int r, const char *id)
+int e2b_failed(struct err *err, int r, const char *id)
 {
     return r == -ENOENT ? not_found(err, id) : r;
 }
@@ -99,8 +95,7 @@ static int read_texts(const json_t *object, const char *member, struct pairs *ou
     return 0;
 }
 
-/* Seconds; 1 and the value, 0 when it is not there. */
-static int read_seconds(const json_t *object, const char *member, int64_t *ret_s, struct err *err)
+int e2b_read_seconds(const json_t *object, const char *member, int64_t *ret_s, struct err *err)
 {
     const json_t *v = json_object_get(object, member);
     if (!v || json_is_null(v))
@@ -123,11 +118,27 @@ static int refuse_missing_parts(const json_t *object, struct err *err)
             return err_name(err, ENOTSUP, "not_supported", "'%s' is not supported by this server",
                             members[i]);
     }
-    if (json_is_true(json_object_get(object, "autoPause")) &&
-        !json_is_false(json_object_get(object, "autoPauseMemory")))
+    return 0;
+}
+
+/* What becomes of it when its time is over, and when it is touched after that. */
+static int read_lifecycle(const json_t *object, struct sandbox_spec *spec, struct err *err)
+{
+    bool pauses = json_is_true(json_object_get(object, "autoPause"));
+    bool memory = !json_is_false(json_object_get(object, "autoPauseMemory"));
+    bool wakes = json_is_true(json_object_get(json_object_get(object, "autoResume"), "enabled"));
+    if (!memory && !pauses)
+        return err_name(err, EINVAL, "invalid_field", "autoPauseMemory needs autoPause");
+    if (!memory && wakes)
+        return err_name(err, EINVAL, "invalid_field",
+                        "autoResume needs the memory: autoPauseMemory must not be false");
+    if (pauses && memory)
         return err_name(err, ENOTSUP, "not_supported",
                         "'autoPause' with memory is not supported by this server; with "
                         "autoPauseMemory false the files are kept");
+    spec->on_timeout = pauses ? END_STOP : END_DELETE;
+    if (wakes && pairs_add(&spec->metadata, E2B_WAKES, "1") < 0)
+        return err_set(err, ENOMEM, "cannot allocate a sandbox");
     return 0;
 }
 
@@ -162,13 +173,15 @@ static int read_spec(struct request *req, const json_t *object, int64_t timeout_
     if (r >= 0)
         r = read_texts(object, "envVars", &spec->env, err);
     if (r >= 0)
-        r = read_seconds(object, "timeout", &timeout_s, err);
+        r = e2b_read_seconds(object, "timeout", &timeout_s, err);
     if (r < 0)
         return r;
     if (timeout_s <= 0)
         return err_name(err, EINVAL, "invalid_field", "Timeout must be greater than 0");
     spec->timeout_ms = timeout_s * 1000;
-    spec->on_timeout = json_is_true(json_object_get(object, "autoPause")) ? END_STOP : END_DELETE;
+    r = read_lifecycle(object, spec, err);
+    if (r < 0)
+        return r;
     if (t.id[0])
         template_settle(&t, spec);
     return refuse_missing_parts(object, err);
@@ -214,7 +227,7 @@ int e2b_sandbox_get(struct request *req, struct err *err)
 
     int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
     if (r < 0)
-        return failed(err, r, req->args[0]);
+        return e2b_failed(err, r, req->args[0]);
     jout_open(&j, NULL, '{');
     e2b_put_listed(&j, &s);
     if (!e2b_is_open(&s)) {
@@ -224,159 +237,9 @@ int e2b_sandbox_get(struct request *req, struct err *err)
     jout_null(&j, "domain");
     jout_open(&j, "lifecycle", '{');
     jout_str(&j, "onTimeout", s.spec.on_timeout == END_STOP ? "pause" : "kill");
-    jout_bool(&j, "autoResume", false);
+    jout_bool(&j, "autoResume", e2b_wakes(&s));
     jout_close(&j, '}');
     jout_close(&j, '}');
-    return reply_json(req, 200, &j);
-}
-
-int e2b_sandbox_kill(struct request *req, struct err *err)
-{
-    int r = sandbox_delete(req->core, req->owner, req->args[0], err);
-    return r < 0 ? failed(err, r, req->args[0]) : reply_empty(req);
-}
-
-static int set_timeout(struct request *req, int64_t seconds, struct sandbox *ret_s, struct err *err)
-{
-    _cleanup_(sandbox_spec_done) struct sandbox_spec spec;
-    sandbox_spec_init(&spec);
-    spec.timeout_ms = seconds > 0 ? seconds * 1000 : 1;
-    int r = sandbox_update(req->core, req->owner, req->args[0], &spec, CHANGE_TIMEOUT, ret_s, err);
-    return r < 0 ? failed(err, r, req->args[0]) : 0;
-}
-
-int e2b_sandbox_timeout(struct request *req, struct err *err)
-{
-    _cleanup_json_ json_t *object = NULL;
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    int64_t seconds = 0;
-    int r = request_json(req, &object, err);
-    if (r >= 0)
-        r = read_seconds(object, "timeout", &seconds, err);
-    if (r == 0)
-        r = err_name(err, EINVAL, "missing_field", "timeout is required");
-    if (r >= 0)
-        r = set_timeout(req, seconds, &s, err);
-    return r < 0 ? r : reply_empty(req);
-}
-
-/* Longer, never shorter. */
-static int extend(struct request *req, const struct sandbox *s, int64_t seconds,
-                  struct sandbox *ret_s, struct err *err)
-{
-    if (s->expires_ms == 0 || s->expires_ms >= clock_now_ms() + seconds * 1000)
-        return sandbox_get(req->core, req->owner, s->id, ret_s, err);
-    return set_timeout(req, seconds, ret_s, err);
-}
-
-static int read_optional(struct request *req, json_t **ret_object, struct err *err)
-{
-    if (req->body.len == 0) {
-        *ret_object = json_object();
-        return *ret_object ? 0 : err_set(err, ENOMEM, "cannot allocate an object");
-    }
-    return request_json(req, ret_object, err);
-}
-
-int e2b_sandbox_refresh(struct request *req, struct err *err)
-{
-    _cleanup_json_ json_t *object = NULL;
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    _cleanup_(sandbox_done) struct sandbox after = { 0 };
-    int64_t seconds = TIMEOUT_V1_S;
-    int r = read_optional(req, &object, err);
-    if (r >= 0)
-        r = read_seconds(object, "duration", &seconds, err);
-    if (r >= 0 && (seconds < 0 || seconds > 3600))
-        r = err_name(err, EINVAL, "invalid_field", "duration must be 0 to 3600");
-    if (r >= 0) {
-        r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-        if (r < 0)
-            return failed(err, r, req->args[0]);
-        r = extend(req, &s, seconds, &after, err);
-    }
-    return r < 0 ? r : reply_empty(req);
-}
-
-int e2b_sandbox_connect(struct request *req, struct err *err)
-{
-    _cleanup_json_ json_t *object = NULL;
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    _cleanup_(sandbox_done) struct sandbox after = { 0 };
-    int64_t seconds = TIMEOUT_V2_S;
-    int r = read_optional(req, &object, err);
-    if (r >= 0)
-        r = read_seconds(object, "timeout", &seconds, err);
-    if (r < 0)
-        return r;
-    r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-    if (r < 0)
-        return failed(err, r, req->args[0]);
-    bool resumed = s.state == SANDBOX_STOPPED;
-    if (resumed) {
-        sandbox_done(&s);
-        s = (struct sandbox){ 0 };
-        r = sandbox_start(req->core, req->owner, req->args[0], &s, err);
-        if (r < 0)
-            return failed(err, r, req->args[0]);
-        r = set_timeout(req, seconds, &after, err);
-    } else {
-        r = extend(req, &s, seconds, &after, err);
-    }
-    return r < 0 ? r : e2b_reply_sandbox(req, resumed ? 201 : 200, &after);
-}
-
-int e2b_sandbox_pause(struct request *req, struct err *err)
-{
-    _cleanup_json_ json_t *object = NULL;
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    int r = read_optional(req, &object, err);
-    if (r < 0)
-        return r;
-    r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-    if (r < 0)
-        return failed(err, r, req->args[0]);
-    if (s.state == SANDBOX_STOPPED)
-        return err_name(err, EBUSY, "sandbox_not_running", "sandbox '%s' is already paused", s.id);
-    if (!json_is_false(json_object_get(object, "memory")))
-        return err_name(err, ENOTSUP, "not_supported",
-                        "pausing with memory is not supported by this server; with memory false "
-                        "the files are kept");
-    sandbox_done(&s);
-    s = (struct sandbox){ 0 };
-    r = sandbox_stop(req->core, req->owner, req->args[0], &s, err);
-    return r < 0 ? failed(err, r, req->args[0]) : reply_empty(req);
-}
-
-/* ---- metrics ---- */
-
-int e2b_sandbox_metrics(struct request *req, struct err *err)
-{
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
-    struct jout j = JOUT_INIT(&b);
-    struct keeper_usage u = { 0 };
-    int64_t now = clock_now_ms();
-
-    int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-    if (r >= 0)
-        r = sandbox_usage(req->core, req->owner, req->args[0], &u, err);
-    if (r < 0)
-        return failed(err, r, req->args[0]);
-    int64_t lived_us = (now - s.started_ms) * 1000;
-    jout_open(&j, NULL, '[');
-    jout_open(&j, NULL, '{');
-    jout_time(&j, "timestamp", now);
-    jout_int(&j, "timestampUnix", now / 1000);
-    jout_uint(&j, "cpuCount", (s.spec.cpu_millis + 999) / 1000);
-    jout_thousandths(&j, "cpuUsedPct", lived_us > 0 ? u.cpu_us * 100000 / (uint64_t)lived_us : 0);
-    jout_uint(&j, "memUsed", u.memory_bytes);
-    jout_uint(&j, "memTotal", s.spec.memory_bytes);
-    jout_uint(&j, "memCache", 0);
-    jout_uint(&j, "diskUsed", u.disk_bytes);
-    jout_uint(&j, "diskTotal", s.spec.disk_bytes);
-    jout_close(&j, '}');
-    jout_close(&j, ']');
     return reply_json(req, 200, &j);
 }
 
