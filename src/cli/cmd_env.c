@@ -123,7 +123,10 @@ static int run_e2b(struct cli *cli, const void *opts, int argc, char **argv)
     }
     const char *name;
     const json_t *value;
-    json_object_foreach(set, name, value) print_export(name, json_string_value(value));
+    json_object_foreach(set, name, value)
+    {
+        print_export(name, json_string_value(value));
+    }
     return 0;
 }
 
