@@ -148,12 +148,23 @@ test('desktop.open :: a file, in the program for it', async () => {
   await until(async () => /note\.txt/.test(await box.getWindowTitle(id)), 'the file in it')
 })
 
+async function browsed (title) {
+  const titles = async () => Promise.all((await windows('chromium')).map(id => box.getWindowTitle(id).catch(() => '')))
+  await until(async () => (await titles()).some(t => t.startsWith(title)), `a page called ${title}`, 60_000)
+}
+
 test('desktop.launch :: the browser, with a page', async () => {
-  await box.files.write('/home/user/page.html', '<title>Shown here</title><body style="background:lime">')
-  await box.launch('google-chrome', '/home/user/page.html')
-  const ids = await until(async () => { const ids = await windows('chromium'); return ids.length && ids }, 'the browser', 60_000)
-  const titled = async () => (await Promise.all(ids.map(id => box.getWindowTitle(id)))).some(t => t.startsWith('Shown here'))
-  await until(titled, 'its title', 60_000)
+  await box.files.write('/home/user/site/launched.html', '<title>Launched</title>')
+  await box.launch('google-chrome', '/home/user/site/launched.html')
+  await browsed('Launched')
+})
+
+test('desktop.open :: an address, in the browser', async () => {
+  await box.files.write('/home/user/site/opened.html', '<title>Opened</title>')
+  await box.commands.run('python3 -m http.server -d site 8000', { background: true, timeoutMs: 0 })
+  await until(async () => (await out('netstat -tln')).includes(':8000 '), 'the server')
+  await box.open('http://127.0.0.1:8000/opened.html')
+  await browsed('Opened')
 })
 
 test('desktop.getApplicationWindows :: none of a program that does not run', async () => {
