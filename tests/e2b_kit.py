@@ -1,5 +1,6 @@
 """E2B's packages in the releases that are tested, and the table that is made from what the tests saw."""
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -13,8 +14,7 @@ HERE = ROOT / "tests/e2b"
 TABLE = ROOT / "docs/compatibility.md"
 PACKAGES = ("e2b", "@e2b/code-interpreter", "@e2b/desktop")
 SETS = ("latest", "middle", "oldest")
-# These releases know no E2B_SANDBOX_URL or no E2B_API_URL: they call names under a domain, over TLS.
-NEED_NAMES = ("oldest",)
+DOMAIN = "warren.test"
 FILES = sorted(p.name for p in HERE.glob("*.test.mjs"))
 # The built-in image that a file of tests stands on, by the first word of its name.
 IMAGES = {"desktop": "desktop"}
@@ -61,6 +61,23 @@ def bring_image(daemon, name):
         assert done.returncode == 0, done.stderr[-2000:]
 
 
+@contextlib.contextmanager
+def front(node, place, daemon):
+    """Names under a domain, by TLS: e2b before 2.8 knows no E2B_SANDBOX_URL, before 2.4 no E2B_API_URL, and
+    code-interpreter before 2.7 reaches its port by name alone. The variables that say where."""
+    place.mkdir()
+    key, cert = place / "key", place / "cert"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={DOMAIN}",
+                    "-addext", f"subjectAltName=DNS:*.{DOMAIN}", "-keyout", key, "-out", cert],
+                   check=True, capture_output=True)
+    server = subprocess.Popen([node, HERE / "front.mjs", daemon.url, key, cert], stdout=subprocess.PIPE, text=True)
+    try:
+        yield {"E2B_DOMAIN": f"{DOMAIN}:{int(server.stdout.readline())}", "NODE_EXTRA_CA_CERTS": str(cert)}
+    finally:
+        server.kill()
+        server.wait()
+
+
 def environment(daemon):
     """What a user sets; and WARREN_URL for the tests that look from the other side."""
     return {**os.environ, "E2B_API_KEY": daemon.key, "E2B_API_URL": f"{daemon.url}/e2b",
@@ -69,13 +86,14 @@ def environment(daemon):
             "WARREN_URL": daemon.url, "WARREN_SOCKET": f"{daemon.run}/warren.sock"}
 
 
-def run(node, top, name, daemon):
-    """Run one file of tests; what each of them showed."""
+def run(node, top, name, daemon, names):
+    """Run one file of tests; what each of them showed. `names` are the variables of the domain."""
     results = top / f"{name}.results"
     results.unlink(missing_ok=True)
     # Old releases leave timers behind that would keep node waiting for a minute.
-    done = subprocess.run([node, "--test-force-exit", "--test-reporter=tap", name], cwd=top, capture_output=True,
-                          text=True, timeout=400, env={**environment(daemon), "E2B_RESULTS": str(results)})
+    done = subprocess.run([node, "--import", "./names.mjs", "--test-force-exit", "--test-reporter=tap", name], cwd=top,
+                          capture_output=True, text=True, timeout=400,
+                          env={**environment(daemon), **names, "E2B_RESULTS": str(results)})
     failed = "\n".join(line for line in done.stdout.splitlines() if line.startswith("not ok"))
     assert done.returncode == 0, f"{failed}\n{done.stdout[-6000:]}{done.stderr[-1000:]}"
     return [json.loads(line) for line in results.read_text().splitlines()]

@@ -20,12 +20,18 @@ def node(place):
 
 
 @pytest.fixture(scope="module")
+def names(place, node, daemon):
+    with kit.front(node, place / "front", daemon) as variables:
+        yield variables
+
+
+@pytest.fixture(scope="module")
 def seen():
     """{set: {file: [result]}}"""
     return {}
 
 
-@pytest.fixture(scope="module", params=[s for s in kit.SETS if s not in kit.NEED_NAMES])
+@pytest.fixture(scope="module", params=kit.SETS)
 def package(request, place, seen):
     seen[request.param] = {}
     return request.param, kit.install(place / request.param, request.param)
@@ -33,10 +39,10 @@ def package(request, place, seen):
 
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("name", kit.FILES)
-def test_with_the_official_client(package, node, daemon, seen, name):
+def test_with_the_official_client(package, node, daemon, names, seen, name):
     release, top = package
     kit.bring_image(daemon, name)
-    results = kit.run(node, top, name, daemon)
+    results = kit.run(node, top, name, daemon, names)
     assert results, "no test of lib.mjs ran"
     seen[release][name] = results
 
