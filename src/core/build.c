@@ -150,6 +150,8 @@ static void *work(void *arg)
                  err.what ? err.what : "internal", took);
     if (r < 0 && !err.code)
         (void)err_set(&err, -r, "the build failed");
+    if (r < 0 && b->recipe)
+        build_recipe_reword(&err);
     tell_end(b, r, &image, &err);
     return NULL;
 }
@@ -248,7 +250,9 @@ static int init(struct build *b, const struct build_config *config, struct err *
     b->more_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (b->more_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b->alive) < 0)
         return err_set(err, errno, "cannot make a build's descriptors");
-    return take_args(b, config->args, err);
+    if (config->recipe)
+        r = build_recipe_take(b, config->recipe, err);
+    return r < 0 ? r : take_args(b, config->args, err);
 }
 
 int build_begin(struct core *core, const struct build_config *config, struct build **ret_build,
@@ -264,7 +268,7 @@ int build_begin(struct core *core, const struct build_config *config, struct bui
     if (r >= 0) {
         image_hold_begin(core, &b->hold);
         b->holds = true;
-        r = build_context_open(b, err);
+        r = b->recipe ? build_context_make(b, err) : build_context_open(b, err);
     }
     if (r < 0) {
         build_free(b);
@@ -326,6 +330,7 @@ void build_free(struct build *build)
         (void)close(b->more_fd);
     (void)pthread_mutex_destroy(&b->lock);
     (void)pthread_cond_destroy(&b->room);
+    build_recipe_done(b);
     free(b->dockerfile_name);
     free(b->target);
     free(b);

@@ -1,4 +1,5 @@
-/* build - an image made from a Dockerfile: each step in a cell of its own, a layer a step.
+/* build - an image made from a Dockerfile or a recipe: each step in a cell of its own, a layer a
+ * step.
  *
  * The host opens no path of the context: its tar is unpacked inside a cell that holds nothing
  * else, and files go from there to the step's cell through both inits. The cells are no sandboxes
@@ -22,6 +23,27 @@
 
 struct build;
 
+/* A step of a recipe: RUN {command, [user]}, COPY {source, destination, [user], [mode]} of an
+ * upload, ENV {name, value, ...}, WORKDIR {path}, USER {name}. */
+struct build_step {
+    const char *type;
+    const char *const *args;
+    size_t n_args;
+    const char *files; /* COPY: the upload's hash (upload.h) */
+    bool fresh;        /* neither this one nor a later one comes from the cache */
+};
+/* Steps on an image, for clients that have no Dockerfile. Their lines are the steps' numbers, from
+ * 1; what is done to the image before the first is line 0. */
+struct build_recipe {
+    const char *base;                /* an image */
+    const char *base_owner;          /* whose; NULL: the builder's */
+    const char *username, *password; /* for its registry; NULL: none */
+    const char *user, *workdir;      /* to begin with */
+    bool provision;                  /* see to it that the user is there */
+    const struct build_step *steps;
+    size_t n;
+};
+
 struct build_config {
     const char *owner, *name;
     const char *dockerfile; /* in the context; NULL: "Dockerfile" */
@@ -30,12 +52,13 @@ struct build_config {
     bool no_cache;
     bool public;
     bool trusted; /* asked by the operator: may pull from private addresses */
+    const struct build_recipe *recipe; /* instead of a Dockerfile and its context; NULL: none */
 };
 
 /* Checks what was asked and makes the place for the context. */
 int build_begin(struct core *core, const struct build_config *config, struct build **ret_build,
                 struct err *err);
-/* The context, a tar packed in any way, as it comes. */
+/* The context, a tar packed in any way, as it comes; a recipe has none. */
 int build_write(struct build *build, const void *p, size_t n, struct err *err);
 /* All of the context is there: go. */
 int build_start(struct build *build, struct err *err);

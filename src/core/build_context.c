@@ -16,19 +16,24 @@ static int make_scratch(struct build *b, struct err *err)
     return image_add_layer(b->core, "", digest, OCI_LAYER, NULL, &b->scratch, err);
 }
 
-int build_context_open(struct build *b, struct err *err)
+int build_context_make(struct build *b, struct err *err)
 {
-    const char *const path = BUILD_CONTEXT_DIR;
+    int r = make_scratch(b, err);
+    return r < 0 ? r : build_cell_make(b, b->scratch.tree, false, &b->context, err);
+}
+
+int build_context_begin(struct build *b, const char *path, struct err *err)
+{
     struct file_ask ask = { .op = WIRE_FILE_TREE_IN, .paths = &path, .n_paths = 1 };
     struct file_call *call = NULL;
-    int r = make_scratch(b, err);
-    if (r >= 0)
-        r = build_cell_make(b, b->scratch.tree, false, &b->context, err);
-    if (r >= 0)
-        r = file_begin(b->core, &b->context.s, &ask, &call, err);
-    if (r >= 0)
-        r = archiver_unpack(b->core, call, "auto", &b->unpacking, err);
-    return r;
+    int r = file_begin(b->core, &b->context.s, &ask, &call, err);
+    return r < 0 ? r : archiver_unpack(b->core, call, "auto", &b->unpacking, err);
+}
+
+int build_context_open(struct build *b, struct err *err)
+{
+    int r = build_context_make(b, err);
+    return r < 0 ? r : build_context_begin(b, BUILD_CONTEXT_DIR, err);
 }
 
 int build_context_close(struct build *b, struct err *err)

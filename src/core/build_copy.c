@@ -117,6 +117,8 @@ static int look_at_dest(struct copy *c, const struct build_sources *sources, str
     const char *word = c->step->words[c->step->n_words - 1];
     struct file_entry e = { 0 };
     c->into_dir = says_dir(word) || strcmp(c->dest, "/") == 0;
+    if (c->step->files && sources->n > 1)
+        c->into_dir = true; /* these clients never say so */
     for (size_t i = 0; i < sources->n && !c->into_dir; i++)
         c->into_dir = sources->items[i].is_dir && sources->n == 1;
     if (sources->n > 1 && !c->into_dir)
@@ -404,13 +406,22 @@ int build_copy(struct build *b, size_t stage, const struct dockerfile_step *step
 
 /* ---- WORKDIR ---- */
 
-static int make_dir(struct build *b, struct build_cell *cell, const char *path, struct err *err)
+/* `owner` NULL: root's; one that is there stays whose it is. */
+static int make_dir(struct build *b, struct build_cell *cell, const char *path, const char *owner,
+                    struct err *err)
 {
     struct file_ask ask = { .op = WIRE_FILE_MKDIR, .paths = &path, .n_paths = 1, .mode = 0755 };
+    struct file_ask give = { .op = WIRE_FILE_CHOWN, .paths = &path, .n_paths = 1, .owner = owner };
     struct file_entry e = { 0 };
-    int r = file_do(b->core, &cell->s, &ask, &e, NULL, err);
+    struct file_event done = { 0 };
+    int r = file_do(b->core, &cell->s, &ask, &e, &done, err);
     if (r >= 0)
         file_entry_done(&e);
+    if (r >= 0 && owner && done.count > 0) {
+        r = file_do(b->core, &cell->s, &give, &e, NULL, err);
+        if (r >= 0)
+            file_entry_done(&e);
+    }
     return r < 0 ? err_wrap(err, r, "line %u", b->line) : 0;
 }
 
@@ -430,6 +441,8 @@ int build_workdir(struct build *b, struct build_stage *st, const struct dockerfi
     st->config.workdir = copy;
     build_key_begin(&k, b, "WORKDIR", build_chain(st));
     build_key_text(&k, path);
+    if (step->chown)
+        build_key_text(&k, step->chown);
     r = build_key_end(&k, key, err);
     if (r >= 0)
         r = build_from_cache(b, st, key, step->text, err);
@@ -437,7 +450,7 @@ int build_workdir(struct build *b, struct build_stage *st, const struct dockerfi
         return r < 0 ? r : 0;
     r = build_work_cell(b, st, &cell, err);
     if (r >= 0)
-        r = make_dir(b, &cell, path, err);
+        r = make_dir(b, &cell, path, step->chown, err);
     if (r >= 0)
         r = build_commit(b, st, &cell, key, step->text, err);
     build_cell_done(b, &cell);

@@ -70,8 +70,11 @@ static int failed(struct build *b, const struct process *p, struct tail *tail, s
     else
         (void)snprintf(how, sizeof(how), "ended with exit code %d", p->exit_code);
     (void)tail_text(tail, said);
+    const char *colon = *said ? ": " : "";
+    if (b->recipe)
+        return err_name(err, ECHILD, "build_failed", "step %u %s%s%s", b->line, how, colon, said);
     return err_name(err, ECHILD, "build_failed", "step %u (line %u) %s%s%s", b->step, b->line, how,
-                    *said ? ": " : "", said);
+                    colon, said);
 }
 
 static int watch(struct build *b, struct process_stream *stream, struct err *err)
@@ -126,7 +129,7 @@ static int fill_spec(struct build *b, const struct build_stage *st,
 {
     static const char *const script[] = { SCRIPT };
     struct dockerfile_step program = { .json = true, .words = (const char **)script, .n_words = 1 };
-    const char *user = st->config.user, *cwd = st->config.workdir;
+    const char *user = step->user ? step->user : st->config.user, *cwd = st->config.workdir;
     int r = build_argv(st, step->script ? &program : step, &spec->argv);
     if (r >= 0)
         r = build_env(st, true, &spec->env);
@@ -157,8 +160,7 @@ static int run(struct build *b, struct build_stage *st, struct build_cell *cell,
         r = process_start(b->core, &cell->s, &spec, &stream, NULL, err);
     if (r < 0 && err->what) { /* the program or the user is not there: the step's own fault */
         struct err why = *err;
-        return err_name(err, -r, "build_failed", "step %u (line %u): %.300s", b->step, b->line,
-                        why.msg);
+        return err_name(err, -r, "build_failed", "line %u: %.300s", b->line, why.msg);
     }
     return r < 0 ? r : watch(b, stream, err);
 }
@@ -183,7 +185,7 @@ static int key_of(struct build *b, const struct build_stage *st, const struct do
         build_key_text(&key, env.names[i]);
         build_key_text(&key, env.values[i]);
     }
-    build_key_text(&key, st->config.user);
+    build_key_text(&key, step->user ? step->user : st->config.user);
     build_key_text(&key, st->config.workdir);
     pairs_done(&env);
     return build_key_end(&key, ret_key, err);

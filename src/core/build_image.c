@@ -33,7 +33,8 @@ static int read_rest(struct build *b, struct build_stage *st, const struct image
 static int from_image(struct build *b, struct build_stage *st, const char *name, struct err *err)
 {
     struct image image;
-    int r = image_resolve(b->core, b->owner, name, &image, &st->config, err);
+    const char *owner = b->base_owner ? b->base_owner : b->owner;
+    int r = image_resolve(b->core, owner, name, &image, &st->config, err);
     if (r == -ENOENT) {
         r = build_pull(b, name, err);
         if (r < 0)

@@ -2,7 +2,7 @@
  *
  * build.c: its life and its events; build_run.c: stages and steps; build_step.c: what each
  * instruction does to the configuration; build_exec.c: RUN; build_copy.c and build_source.c: COPY
- * and ADD; build_context.c: the files that were sent; build_cache.c: what need not be done again;
+ * and ADD; build_recipe.c: steps that are no Dockerfile; build_context.c: the files that were sent; build_cache.c: what need not be done again;
  * build_image.c: the image at the end. */
 #pragma once
 #include <jansson.h>
@@ -57,6 +57,8 @@ struct build {
     char name[IMAGE_NAME_MAX];
     char *dockerfile_name, *target;
     bool no_cache, public, trusted;
+    bool recipe; /* no Dockerfile: `file` was made from one */
+    char *base_owner, *username, *password, *user, *workdir; /* the recipe's; NULL where not given */
     struct image_hold hold;
     bool holds, listed;
 
@@ -101,10 +103,22 @@ int build_cell_make(struct build *b, const char *tree, bool works, struct build_
 void build_cell_done(struct build *b, struct build_cell *cell); /* fine for none */
 
 /* build_context.c */
-int build_context_open(struct build *b, struct err *err);
+int build_context_open(struct build *b, struct err *err); /* to be filled by build_write */
+int build_context_make(struct build *b, struct err *err); /* only the cell, and what it stands on */
+/* Begins to unpack under `path` of the context; build_context_close ends it. */
+int build_context_begin(struct build *b, const char *path, struct err *err);
 int build_context_close(struct build *b, struct err *err); /* the tar is at its end */
 /* Dockerfile and rules. */
 int build_context_read(struct build *b, struct err *err);
+
+/* build_recipe.c */
+int build_recipe_take(struct build *b, const struct build_recipe *recipe, struct err *err);
+/* What its COPYs take, into the context's cell. */
+int build_recipe_unpack(struct build *b, struct err *err);
+/* Who works where at first, whatever the base image says. */
+int build_recipe_settle(struct build *b, struct build_stage *st, struct err *err);
+void build_recipe_reword(struct err *err); /* a line is a step */
+void build_recipe_done(struct build *b);
 
 /* build_run.c */
 int build_run(struct build *b, struct err *err);

@@ -44,7 +44,11 @@ static int follow(struct build *b, struct transfer *t, struct err *err)
 
 int build_pull(struct build *b, const char *name, struct err *err)
 {
-    struct transfer_config config = { .owner = b->owner, .image = name, .trusted = b->trusted };
+    struct transfer_config config = { .owner = b->owner,
+                                      .image = name,
+                                      .username = b->username,
+                                      .password = b->password,
+                                      .trusted = b->trusted };
     _cleanup_(transfer_freep) struct transfer *t = NULL;
     struct reference ref;
     const char *host = b->core->registries.default_host;

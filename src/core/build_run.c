@@ -114,10 +114,14 @@ static int run_stage(struct build *b, size_t i, struct err *err)
     int r = tell_step(b, stage->from, err);
     if (r >= 0)
         r = build_stage_begin(b, i, err);
+    if (r >= 0 && b->recipe)
+        r = build_recipe_settle(b, st, err);
     for (size_t k = 0; k < stage->n_steps && r >= 0; k++) {
         struct arena arena = ARENA_INIT(DOCKERFILE_MEMORY);
         struct dockerfile_step step;
         struct expand x = scope_expand(&st->scope);
+        x.keep_quotes = b->recipe; /* its words come as they are meant */
+        b->no_cache |= stage->steps[k].fresh;
         r = tell_step(b, &stage->steps[k], err);
         if (r >= 0)
             r = resolve_step(&x, &stage->steps[k], &arena, &step, err);
@@ -167,8 +171,8 @@ static int tell_warnings(struct build *b)
 
 static int prepare(struct build *b, struct err *err)
 {
-    int r = build_context_close(b, err);
-    if (r >= 0)
+    int r = b->recipe ? build_recipe_unpack(b, err) : build_context_close(b, err);
+    if (r >= 0 && !b->recipe)
         r = build_context_read(b, err);
     if (r < 0)
         return r;

@@ -202,6 +202,24 @@ static int add_matches(struct finder *f, const char *pattern, struct err *err)
     return r >= 0 && f->found.n == before ? missing(f, pattern, false, err) : r;
 }
 
+/* Patterns of which glob.h knows nothing. */
+static bool wide(const char *pattern)
+{
+    return strstr(pattern, "**") || strpbrk(pattern, "{(");
+}
+
+/* An upload holds what its pattern found and nothing else: all of it, below what is no pattern. */
+static int add_all_below(struct finder *f, const char *pattern, struct err *err)
+{
+    char dir[PATH_MAX];
+    size_t n = 0;
+    for (size_t i = 0; pattern[i] && !strchr("*?[{(!+@\\", pattern[i]); i++)
+        if (pattern[i] == '/')
+            n = i;
+    (void)snprintf(dir, sizeof(dir), "%.*s", n ? (int)n : 1, n ? pattern : ".");
+    return add(f, dir, true, err);
+}
+
 /* Below its root, whatever it says: `..` in front would lead out. */
 static int add_word(struct finder *f, const char *word, struct err *err)
 {
@@ -215,6 +233,8 @@ static int add_word(struct finder *f, const char *word, struct err *err)
         return err_name(err, EINVAL, "invalid_dockerfile",
                         "line %u: '%.100s' lies outside of the %s", f->step->line, word,
                         f->context ? "context" : "image");
+    if (f->step->files && wide(relative))
+        return add_all_below(f, relative, err);
     return glob_magic(relative) ? add_matches(f, relative, err) : add_plain(f, word, relative, err);
 }
 
@@ -236,7 +256,7 @@ int build_sources_find(struct build *b, size_t stage, const struct dockerfile_st
     int r = 0;
     f.context = !step->from;
     f.cell = &b->context;
-    f.root = f.context ? BUILD_CONTEXT_DIR : "";
+    f.root = step->files ? step->files : f.context ? BUILD_CONTEXT_DIR : "";
     if (step->from)
         r = from_cell(b, stage, step, &f.cell, err);
     for (size_t i = 0; i + 1 < step->n_words && r >= 0; i++)

@@ -44,7 +44,7 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->usage.flush, NULL);
     wait_init(&core->feed.more);
     wait_init(&core->images.made);
-    core->blobs.dir = core->blobs.partial = -1;
+    core->blobs.dir = core->blobs.partial = core->uploads_dir = -1;
     wait_init(&core->pool.wake);
     wait_init(&core->pool.changed);
     wait_init(&core->pool.warm_wake);
@@ -79,6 +79,8 @@ static int load(struct core *core, const struct core_config *config, struct err 
         r = tokens_load(core, err);
     if (r >= 0)
         r = blobs_open(core, config->data_dir, err);
+    if (r >= 0)
+        r = uploads_open(core, config->data_dir, err);
     if (r >= 0)
         r = templates_load(core, err);
     if (r >= 0)
@@ -137,6 +139,8 @@ void core_free(struct core *core)
     table_done(&core->table);
     images_done(&core->images);
     blobs_close(core);
+    if (core->uploads_dir >= 0)
+        (void)close(core->uploads_dir);
     keyring_done(&core->keyring);
     templates_done(&core->templates);
     volumes_done(&core->volumes);

@@ -201,6 +201,7 @@ struct core {
     struct table table;
     struct images images;
     struct blobs blobs;
+    int uploads_dir; /* upload.h */
     struct teams teams;
     struct templates templates;
     struct volumes volumes;
@@ -266,6 +267,9 @@ int volumes_attach(struct core *core, const char *id, const struct sandbox_spec 
 struct keeper_row;
 /* The cells that came up before that moment (monotonic) and are not among those that run. */
 void volumes_look(struct core *core, int64_t before_ms, const struct keeper_row *rows, size_t n);
+/* upload.c */
+int uploads_open(struct core *core, const char *data_dir, struct err *err);
+void uploads_drop(struct core *core, const char *owner);
 /* registries.c */
 int registries_init(struct registries *r, const struct core_config *config, struct err *err);
 void registries_done(struct registries *r);

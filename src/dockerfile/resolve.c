@@ -144,7 +144,7 @@ static int by_kind(struct resolver *rs, const struct dockerfile_step *from,
     case DOCKERFILE_ARG:
     case DOCKERFILE_LABEL: return pairs(rs, from, to);
     case DOCKERFILE_EXPOSE: return lists(rs, from, to);
-    case DOCKERFILE_WORKDIR:
+    case DOCKERFILE_WORKDIR: r = words(rs, from, to); return r < 0 ? r : flag(rs, &to->chown);
     case DOCKERFILE_USER:
     case DOCKERFILE_STOPSIGNAL:
     case DOCKERFILE_VOLUME: return words(rs, from, to);
