@@ -11,7 +11,7 @@
 
 #define PAUSE_FIRST_MS 20 /* between two tries; doubled up to PAUSE_MAX_MS */
 #define PAUSE_MAX_MS 500
-#define TRY_MS 10000   /* one try of a command */
+#define TRY_MS 10000   /* one try of a command, or half the time there is: some only sleep */
 #define GRACE_MS 100   /* for output that is on its way */
 #define OUTPUT_END 240 /* bytes of output that a failure shows */
 
@@ -128,16 +128,20 @@ static int pause_for(struct run *run, int ms, struct err *err)
 static int try_command(struct run *run, struct err *err)
 {
     _cleanup_(process_stream_freep) struct process_stream *st = NULL;
+    int64_t half = run->boot->timeout_ms / 2, most = half > TRY_MS ? half : TRY_MS;
+    int64_t until = clock_mono_ms() + most;
     struct process_spec spec = { .argv = run->boot->ready_argv,
                                  .label = (char[]){ "ready" },
-                                 .timeout_ms = TRY_MS };
+                                 .timeout_ms = most };
     struct process_event ev;
     int r = process_start(run->core, run->s, &spec, &st, NULL, err);
     if (r < 0)
         return r; /* a program that is not there will not come */
     run->n = 0;
     for (;;) {
-        r = process_next(st, TRY_MS, -1, &ev, err);
+        r = process_next(st, PAUSE_MAX_MS, -1, &ev, err);
+        if (r == -ETIMEDOUT && clock_mono_ms() < until && !cancelled(run))
+            continue;
         if (r < 0)
             return r == -ETIMEDOUT ? 0 : r;
         if (ev.type == PROCESS_OUTPUT)

@@ -39,7 +39,7 @@ struct build_recipe {
     const char *base_owner;          /* whose; NULL: the builder's */
     const char *username, *password; /* for its registry; NULL: none */
     const char *user, *workdir;      /* to begin with */
-    bool provision;                  /* see to it that the user is there */
+    const char *provision;           /* a user who must be there, and may sudo; NULL: none */
     const struct build_step *steps;
     size_t n;
 };

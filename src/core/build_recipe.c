@@ -230,7 +230,7 @@ static int add_base(struct writer *w, const struct build_recipe *recipe)
     if (!from->text || !from->words || !(from->words[0] = arena_strdup(a, recipe->base)))
         return no_memory(w->err);
     w->stage->from = from;
-    return recipe->provision ? add_script(w, text, provision, recipe->user, "root") : 0;
+    return recipe->provision ? add_script(w, text, provision, recipe->provision, "root") : 0;
 }
 
 static int keep(char **at, const char *text)

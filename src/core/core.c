@@ -41,6 +41,7 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->workers.lock, NULL);
     (void)pthread_mutex_init(&core->usage.lock, NULL);
     (void)pthread_mutex_init(&core->templates.lock, NULL);
+    (void)pthread_mutex_init(&core->template_builds.lock, NULL);
     (void)pthread_mutex_init(&core->usage.flush, NULL);
     wait_init(&core->feed.more);
     wait_init(&core->images.made);
@@ -83,6 +84,8 @@ static int load(struct core *core, const struct core_config *config, struct err 
         r = uploads_open(core, config->data_dir, err);
     if (r >= 0)
         r = templates_load(core, err);
+    if (r >= 0)
+        r = template_builds_load(core, err);
     if (r >= 0)
         r = images_load(core, err);
     if (r >= 0)
@@ -130,6 +133,7 @@ void core_free(struct core *core)
         return;
     atomic_store(&core->stopping, true);
     events_close(core);
+    template_builds_stop(core);
     watch_stop(core);
     timers_stop(core);
     jobs_stop(core);

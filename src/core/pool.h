@@ -27,6 +27,9 @@ int warm_pool_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n);
 
 /* ---- templates' (shelf.c) ---- */
 
+/* Makes one that is in no list, waits until it is ready, and removes it: would they come up? */
+int warm_pool_try(struct core *core, const char *owner, const struct sandbox_spec *asked,
+                  const _Atomic bool *cancel, struct err *err);
 /* Keep n of them ready, from now on. Copies the spec. */
 int warm_pool_stock(struct core *core, const char *key, const char *owner,
                     const struct sandbox_spec *spec, unsigned n, struct err *err);

@@ -95,6 +95,13 @@ struct volumes { /* guarded by the table's lock: quotas, and who sees which, cha
     bool started, stop;
 };
 
+struct template_builder;
+struct template_builds { /* template_build.h */
+    pthread_mutex_t lock;
+    struct template_builder **items; /* the oldest first */
+    size_t n;
+};
+
 struct pool_cell {
     char id[ID_SIZE];
     char tree[KEEPER_IMAGE_SIZE];
@@ -205,6 +212,7 @@ struct core {
     struct teams teams;
     struct templates templates;
     struct volumes volumes;
+    struct template_builds template_builds;
     char token_secret[65]; /* hex; see token.h */
     struct keyring keyring;
     struct feed feed;
@@ -230,6 +238,10 @@ int templates_load(struct core *core, struct err *err);
 void templates_stock(struct core *core); /* once the pool is there */
 void templates_done(struct templates *t);
 void templates_drop(struct core *core, const char *owner);
+/* template_build.c */
+int template_builds_load(struct core *core, struct err *err);
+void template_builds_stop(struct core *core);
+void template_builds_drop(struct core *core, const char *owner);
 int keyring_load(struct core *core, const char *first_key, struct err *err);
 int tokens_load(struct core *core, struct err *err);
 void keyring_done(struct keyring *k);

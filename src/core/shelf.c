@@ -130,6 +130,30 @@ static int make(struct core *core, const struct sandbox *s, struct pool_cell *ce
     return r;
 }
 
+int warm_pool_try(struct core *core, const char *owner, const struct sandbox_spec *asked,
+                  const _Atomic bool *cancel, struct err *err)
+{
+    struct sandbox s = { .state = SANDBOX_RUNNING };
+    struct image image;
+    (void)snprintf(s.owner, sizeof(s.owner), "%s", owner);
+    int r = complete(core, owner, asked, &s.spec, err);
+    if (r >= 0)
+        r = image_resolve(core, owner, s.spec.image, &image, NULL, err);
+    if (r >= 0 && id_random(s.id) < 0)
+        r = err_set(err, EIO, "cannot make an id");
+    if (r >= 0) {
+        struct keeper_limits limits = spec_limits(&s.spec);
+        r = keeper_ask_make(core, s.id, image.tree, &limits, err);
+    }
+    if (r >= 0) {
+        r = boot_run(core, &s, false, cancel, err);
+        if (keeper_ask_cell(core, KEEPER_DELETE, s.id, NULL) < 0)
+            log_warn("a template's trial stays until the next start cell=%s", s.id);
+    }
+    sandbox_spec_done(&s.spec);
+    return r;
+}
+
 static void fill_one(struct core *core, struct pool *p, const struct shelf *shelf)
 {
     struct err err = ERR_INIT;

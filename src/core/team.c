@@ -254,6 +254,7 @@ int team_remove(struct core *core, const char *name, struct err *err)
         return err_name(err, EBUSY, "team_not_empty",
                         "team '%s' has sandboxes or volumes; delete them first", name);
     keyring_drop(core, name);
+    template_builds_drop(core, name);
     templates_drop(core, name);
     uploads_drop(core, name);
     int r = store_team_remove(core->store, name, err);

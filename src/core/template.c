@@ -15,6 +15,27 @@
 #define TEMPLATES_MAX 1000  /* of one owner */
 #define WARM_TOTAL_MAX 256u /* of all templates: each is memory that nobody uses yet */
 
+bool template_name_normal(const char *name, char ret_name[TEMPLATE_NAME_SIZE])
+{
+    char copy[TEMPLATE_NAME_SIZE];
+    int n = snprintf(copy, sizeof(copy), "%s", name);
+    char *colon = strchr(copy, ':');
+    if (n < 0 || (size_t)n >= sizeof(copy))
+        return false;
+    if (colon && strcmp(colon + 1, TEMPLATE_TAG) == 0) {
+        *colon = '\0';
+        colon = NULL;
+    }
+    if (colon)
+        *colon = '\0';
+    if (!name_valid(copy) || (colon && !name_valid(colon + 1)))
+        return false;
+    if (colon)
+        *colon = ':';
+    memcpy(ret_name, copy, sizeof(copy));
+    return true;
+}
+
 void template_done(struct template *t)
 {
     sandbox_spec_done(&t->spec);
@@ -128,10 +149,9 @@ static int load_row(void *ctx, const struct store_template *row)
                           .warm = (uint32_t)row->warm,
                           .created_ms = row->created_ms,
                           .updated_ms = row->updated_ms };
-    if (!name_valid(row->name) || !name_valid(row->owner) || !id_valid(row->id) || row->warm < 0 ||
+    if (!template_name_normal(row->name, t.name) || !name_valid(row->owner) || !id_valid(row->id) || row->warm < 0 ||
         row->warm > TEMPLATE_WARM_MAX || spec_from_json(row->spec, &t.spec, NULL) < 0)
         return 0;
-    (void)snprintf(t.name, sizeof(t.name), "%s", row->name);
     (void)snprintf(t.owner, sizeof(t.owner), "%s", row->owner);
     memcpy(t.id, row->id, ID_SIZE);
     ports_from_json(row->ports, &t);
@@ -179,7 +199,7 @@ static int not_found(struct err *err, const char *name)
 
 static void tell(struct core *core, const struct template *t, const char *type)
 {
-    char data[NAME_MAX_LEN + 16];
+    char data[TEMPLATE_NAME_SIZE + 16];
     int n = snprintf(data, sizeof(data), "{\"name\":\"%s\"}", t->name);
     event_emit(core, t->owner, NULL, type, n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
     log_info("%s template=%s owner=%s warm=%u", type, t->name, t->owner, t->warm);
@@ -189,10 +209,11 @@ static int check(struct core *core, const struct template *t, struct image *ret_
                  struct err *err)
 {
     int r = 0;
-    if (!name_valid(t->name))
+    char normal[TEMPLATE_NAME_SIZE];
+    if (!template_name_normal(t->name, normal) || strcmp(t->name, normal) != 0)
         return err_name(err, EINVAL, "invalid_field",
                         "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
-                        "digit first",
+                        "digit first; a tag behind a colon likewise",
                         NAME_MAX_LEN);
     if (t->warm > TEMPLATE_WARM_MAX)
         return err_name(err, EINVAL, "invalid_field", "'warm' must be from 0 to %d",
@@ -292,8 +313,11 @@ int template_get(struct core *core, const char *owner, const char *name, struct 
                  struct err *err)
 {
     struct templates *ts = &core->templates;
+    char normal[TEMPLATE_NAME_SIZE];
+    if (!template_name_normal(name, normal))
+        return not_found(err, name);
     (void)pthread_mutex_lock(&ts->lock);
-    const struct template *found = find_usable(ts, owner, name);
+    const struct template *found = find_usable(ts, owner, normal);
     int r = found ? copy(found, NULL, ret_t) : -ENOENT;
     (void)pthread_mutex_unlock(&ts->lock);
     if (r == -ENOENT)
@@ -349,8 +373,11 @@ int template_remove(struct core *core, const char *owner, const char *name, stru
 {
     struct templates *ts = &core->templates;
     struct template gone = { 0 };
+    char normal[TEMPLATE_NAME_SIZE];
+    if (!template_name_normal(name, normal))
+        return not_found(err, name);
     (void)pthread_mutex_lock(&ts->lock);
-    const struct template *found = find(ts, owner, name);
+    const struct template *found = find(ts, owner, normal);
     if (found) {
         memcpy(gone.id, found->id, ID_SIZE);
         memcpy(gone.name, found->name, sizeof(gone.name));
@@ -359,11 +386,11 @@ int template_remove(struct core *core, const char *owner, const char *name, stru
     (void)pthread_mutex_unlock(&ts->lock);
     if (!gone.id[0])
         return not_found(err, name);
-    int r = store_template_remove(core->store, owner, name, err);
+    int r = store_template_remove(core->store, owner, normal, err);
     if (r < 0)
         return r;
     (void)pthread_mutex_lock(&ts->lock);
-    struct template *at = find(ts, owner, name);
+    struct template *at = find(ts, owner, normal);
     if (at)
         drop(ts, at);
     (void)pthread_mutex_unlock(&ts->lock);

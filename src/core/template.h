@@ -2,7 +2,8 @@
  *
  * What it says is the default for a sandbox made from it. Each change is a new version with a new
  * id; `warm` sandboxes of the present one are kept booted and ready (pool.h). A name is the
- * owner's own or, if there is none, a public one of another. */
+ * owner's own or, if there is none, a public one of another. It may have a tag, "name:tag", and
+ * then is a template by itself; "name:default" is "name". */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,11 +13,13 @@
 #include "core/sandbox.h"
 
 #define TEMPLATE_WARM_MAX 64
+#define TEMPLATE_TAG "default"                   /* the same as no tag */
+#define TEMPLATE_NAME_SIZE (2 * NAME_MAX_LEN + 2) /* name, colon, tag and the NUL */
 #define TEMPLATE_PORTS_MAX 64
 
 struct template
 {
-    char name[NAME_MAX_LEN + 1];
+    char name[TEMPLATE_NAME_SIZE];
     char owner[OWNER_MAX];
     char id[ID_SIZE]; /* of this version */
     bool public;      /* every owner may use it */
@@ -28,6 +31,9 @@ struct template
     unsigned ready;           /* made ahead and ready now; filled by get and list */
 };
 void template_done(struct template *t);
+
+/* As it is kept; false if it is no name. */
+bool template_name_normal(const char *name, char ret_name[TEMPLATE_NAME_SIZE]);
 
 /* Makes it, or replaces the owner's of that name. Takes nothing. */
 int template_put(struct core *core, const struct template *t, struct template *ret_t,

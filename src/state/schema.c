@@ -150,6 +150,21 @@ static const char volumes[] = "CREATE TABLE volumes ("
                               " value TEXT NOT NULL,"
                               " UNIQUE (owner, name));";
 
-const char *const schema_sqlite[] = { first,  teams,     usage,  replays,
-                                      layers, templates, builds, volumes };
+static const char template_builds[] = "CREATE TABLE template_builds ("
+                                      " id TEXT PRIMARY KEY,"
+                                      " owner TEXT NOT NULL,"
+                                      " template TEXT NOT NULL,"
+                                      " tags TEXT NOT NULL,"
+                                      " state BIGINT NOT NULL,"
+                                      " cpu_millis BIGINT NOT NULL,"
+                                      " memory_bytes BIGINT NOT NULL,"
+                                      " disk_bytes BIGINT NOT NULL,"
+                                      " created_ms BIGINT NOT NULL,"
+                                      " updated_ms BIGINT NOT NULL,"
+                                      " finished_ms BIGINT NOT NULL,"
+                                      " step TEXT NOT NULL,"
+                                      " message TEXT NOT NULL);";
+
+const char *const schema_sqlite[] = { first,  teams,     usage,  replays, layers,
+                                      templates, builds, volumes, template_builds };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -117,6 +117,15 @@ static const char *const texts[STMT_COUNT] = {
     [STMT_SECRET_EACH] = "SELECT id, owner, name, version, created_ms, updated_ms, metadata, value"
                          " FROM secrets ORDER BY created_ms, id",
     [STMT_TEAM_SECRETS_REMOVE] = "DELETE FROM secrets WHERE owner = ?",
+    [STMT_TEMPLATE_BUILD_PUT] =
+        "INSERT OR REPLACE INTO template_builds (id, owner, template, tags, step, message, state,"
+        " cpu_millis, memory_bytes, disk_bytes, created_ms, updated_ms, finished_ms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_TEMPLATE_BUILD_REMOVE] = "DELETE FROM template_builds WHERE id = ?",
+    [STMT_TEMPLATE_BUILD_EACH] =
+        "SELECT id, owner, template, tags, step, message, state, cpu_millis, memory_bytes,"
+        " disk_bytes, created_ms, updated_ms, finished_ms FROM template_builds"
+        " ORDER BY created_ms, id",
     [STMT_USAGE_ADD] =
         "INSERT INTO usage (owner, hour, sandbox, cpu_us, memory, disk, rx_bytes, tx_bytes)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, hour, sandbox) DO UPDATE SET"

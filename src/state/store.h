@@ -169,6 +169,21 @@ int store_secret_remove(struct store *store, const char *id, struct err *err);
 /* In order of creation; must not call the store from fn. */
 int store_secret_each(struct store *store, store_secret_fn *fn, void *ctx, struct err *err);
 
+/* ---- builds of templates ---- */
+
+struct store_template_build {
+    const char *id, *owner, *template, *tags, *step, *message;
+    int64_t state, cpu_millis, memory_bytes, disk_bytes, created_ms, updated_ms, finished_ms;
+};
+typedef int store_template_build_fn(void *ctx, const struct store_template_build *row);
+
+int store_template_build_put(struct store *store, const struct store_template_build *row,
+                             struct err *err);
+int store_template_build_remove(struct store *store, const char *id, struct err *err);
+/* The oldest first. */
+int store_template_build_each(struct store *store, store_template_build_fn *fn, void *ctx,
+                              struct err *err);
+
 /* ---- usage: how much of what, by sandbox and hour ---- */
 
 struct store_usage {

@@ -100,7 +100,7 @@ struct ask {
 
 #define ROW(member_, name_, ...) FIELD(struct ask, member_, name_, __VA_ARGS__)
 static const struct field fields[] = {
-    ROW(name, "name", as_text, .max = NAME_MAX_LEN),
+    ROW(name, "name", as_text, .max = TEMPLATE_NAME_SIZE - 1),
     ROW(t.spec.image, "image", as_text, .max = 255),
     ROW(t.spec.boot.argv, "start_command", as_command, .null_ok = true),
     ROW(t.spec.boot, "ready", as_ready, .null_ok = true),
@@ -129,11 +129,12 @@ static int read_ask(struct request *req, struct ask *ask, struct err *err)
         r = err_name(err, EINVAL, "missing_field", "'name' is needed");
     if (r < 0)
         return r;
-    (void)snprintf(ask->t.name, sizeof(ask->t.name), "%s", ask->name);
+    if (!template_name_normal(ask->name, ask->t.name)) /* refused with the rest */
+        (void)snprintf(ask->t.name, sizeof(ask->t.name), "%.*s", TEMPLATE_NAME_SIZE - 1, ask->name);
     (void)snprintf(ask->t.owner, sizeof(ask->t.owner), "%s", req->owner);
     if (!ask->t.spec.image && !(ask->t.spec.image = strdup("base")))
         return err_set(err, ENOMEM, "cannot allocate a template");
-    ask->t.spec.template = strdup(ask->name);
+    ask->t.spec.template = strdup(ask->t.name);
     return ask->t.spec.template ? 0 : err_set(err, ENOMEM, "cannot allocate a template");
 }
 
