@@ -30,7 +30,7 @@ int tokens_load(struct core *core, struct err *err)
 
 void token_for(struct core *core, const char *purpose, const char *sandbox, char ret[TOKEN_SIZE])
 {
-    char text[128];
+    char text[256];
     unsigned char mac[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     int n = snprintf(text, sizeof(text), "%s:%s", purpose, sandbox);

@@ -2,6 +2,7 @@
 
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
+#include "front/e2b/templates.h"
 
 /* Every failure is a number, the status again, and a sentence; that of a sandbox which does not
  * answer has a shape of its own. */
@@ -51,6 +52,26 @@ static const struct route routes[] = {
     CONTROL("GET",    "/teams",                     BODY_NONE, e2b_teams),
     CONTROL("GET",    "/teams/{id}/metrics",        BODY_NONE, e2b_team_metrics),
     CONTROL("GET",    "/teams/{id}/metrics/max",    BODY_NONE, e2b_team_metrics_max),
+
+    CONTROL("POST",   "/v3/templates",              BODY_JSON, e2b_build_request),
+    CONTROL("POST",   "/v2/templates",              BODY_JSON, e2b_build_request),
+    CONTROL("POST",   "/templates",                 BODY_JSON, e2b_build_request_old),
+    CONTROL("GET",    "/v2/templates",              BODY_NONE, e2b_template_list),
+    CONTROL("GET",    "/templates",                 BODY_NONE, e2b_template_list),
+    CONTROL("POST",   "/templates/tags",            BODY_JSON, e2b_tags_assign),
+    CONTROL("DELETE", "/templates/tags",            BODY_JSON, e2b_tags_remove),
+    CONTROL("GET",    "/templates/aliases/{name}",  BODY_NONE, e2b_template_alias),
+    CONTROL("GET",    "/templates/{id}",            BODY_NONE, e2b_template_get),
+    CONTROL("DELETE", "/templates/{id}",            BODY_NONE, e2b_template_delete),
+    CONTROL("PATCH",  "/templates/{id}",            BODY_JSON, e2b_template_patch),
+    CONTROL("PATCH",  "/v2/templates/{id}",         BODY_JSON, e2b_template_patch),
+    CONTROL("GET",    "/templates/{id}/tags",       BODY_NONE, e2b_tags_list),
+    CONTROL("GET",    "/templates/{id}/files/{hash}", BODY_NONE, e2b_template_files),
+    { "PUT", "/e2b/templates/{id}/files/{hash}", AUTH_NONE, BODY_STREAM, e2b_template_upload,
+      &e2b_upload_sink },
+    CONTROL("POST",   "/v2/templates/{id}/builds/{build}",      BODY_JSON, e2b_build_start),
+    CONTROL("GET",    "/templates/{id}/builds/{build}/status",  BODY_NONE, e2b_build_status),
+    CONTROL("GET",    "/templates/{id}/builds/{build}/logs",    BODY_NONE, e2b_build_logs),
 
     ENVD("GET",  "/health",                        BODY_NONE, e2b_health),
     ENVD("GET",  "/envs",                          BODY_NONE, envd_envs),

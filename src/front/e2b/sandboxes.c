@@ -142,20 +142,21 @@ static int read_lifecycle(const json_t *object, struct sandbox_spec *spec, struc
     return 0;
 }
 
-/* Our templates of that name; else an image of it, with the user that these clients expect. "x:tag"
- * is x, and the interpreter's name has a version that ours has not. */
+/* Our templates of that name and tag; else an image of it, with the user that these clients expect.
+ * The interpreter's name has a version that ours has not. */
 static int find_template(struct request *req, const char *asked, struct template *t,
                          struct sandbox_spec *spec, struct err *err)
 {
-    char name[NAME_MAX_LEN + 1];
-    bool interpreter = strcmp(asked, "code-interpreter-v1") == 0;
-    int n = snprintf(name, sizeof(name), "%.*s", (int)strcspn(asked, ":"),
-                     interpreter ? "code-interpreter" : asked);
     struct err none = ERR_INIT;
-    if (n > 0 && (size_t)n < sizeof(name) &&
-        template_begin(req->core, req->owner, name, t, spec, &none) >= 0)
+    const char *slash = strchr(asked, '/');
+    if (slash && strlen(req->owner) == (size_t)(slash - asked) &&
+        strncmp(asked, req->owner, (size_t)(slash - asked)) == 0)
+        asked = slash + 1; /* the team's own */
+    if (strcmp(asked, "code-interpreter-v1") == 0)
+        asked = "code-interpreter";
+    if (template_begin(req->core, req->owner, asked, t, spec, &none) >= 0)
         return 0;
-    spec->image = strdup(interpreter ? name : asked);
+    spec->image = strdup(asked);
     spec->user = strdup(USER);
     return spec->image && spec->user ? 0 : err_set(err, ENOMEM, "cannot allocate a sandbox");
 }
