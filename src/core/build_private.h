@@ -58,6 +58,7 @@ struct build {
     char *dockerfile_name, *target;
     bool no_cache, public, trusted;
     bool recipe; /* no Dockerfile: `file` was made from one */
+    char home[OWNER_MAX + 8]; /* of the step's user */
     char *base_owner, *username, *password, *user, *workdir; /* the recipe's; NULL where not given */
     struct image_hold hold;
     bool holds, listed;
@@ -115,6 +116,8 @@ int build_context_read(struct build *b, struct err *err);
 int build_recipe_take(struct build *b, const struct build_recipe *recipe, struct err *err);
 /* What its COPYs take, into the context's cell. */
 int build_recipe_unpack(struct build *b, struct err *err);
+/* How words of its steps are expanded: as text, in which variables count. */
+struct expand build_recipe_expand(struct build *b, struct build_stage *st);
 /* Who works where at first, whatever the base image says. */
 int build_recipe_settle(struct build *b, struct build_stage *st, struct err *err);
 void build_recipe_reword(struct err *err); /* a line is a step */

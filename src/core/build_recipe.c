@@ -8,6 +8,7 @@
 
 #define STEPS_MAX 1000
 #define BLOCK (256 * 1024)
+#define PATH_USUAL "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define OWN_STEPS 3 /* what one of a recipe's becomes at most, and what comes before them */
 
 /* The login shell if there is one: what installers add to its profile counts for later steps. */
@@ -267,8 +268,28 @@ int build_recipe_take(struct build *b, const struct build_recipe *recipe, struct
     return r;
 }
 
+/* A login has a home; the image's configuration does not tell which. */
+static const char *lookup(void *ctx, const char *name)
+{
+    struct build *b = ctx;
+    struct expand x = scope_expand(&b->stages[0].scope);
+    const char *value = x.lookup(x.ctx, name);
+    return value || strcmp(name, "HOME") != 0 ? value : b->home;
+}
+
+struct expand build_recipe_expand(struct build *b, struct build_stage *st)
+{
+    const char *user = st->config.user;
+    bool root = !user || strcmp(user, "root") == 0 || strcmp(user, "0") == 0;
+    (void)snprintf(b->home, sizeof(b->home), "%s%.63s", root ? "/root" : "/home/",
+                   root ? "" : user);
+    return (struct expand){ .escape = '\\', .keep_quotes = true, .lookup = lookup, .ctx = b };
+}
+
 int build_recipe_settle(struct build *b, struct build_stage *st, struct err *err)
 {
+    if (!vars_has(&st->scope.env, "PATH") && vars_set(&st->scope.env, "PATH", PATH_USUAL) < 0)
+        return no_memory(err);
     free(st->config.user);
     free(st->config.workdir);
     return keep(&st->config.user, b->user) < 0 || keep(&st->config.workdir, b->workdir) < 0

@@ -119,8 +119,7 @@ static int run_stage(struct build *b, size_t i, struct err *err)
     for (size_t k = 0; k < stage->n_steps && r >= 0; k++) {
         struct arena arena = ARENA_INIT(DOCKERFILE_MEMORY);
         struct dockerfile_step step;
-        struct expand x = scope_expand(&st->scope);
-        x.keep_quotes = b->recipe; /* its words come as they are meant */
+        struct expand x = b->recipe ? build_recipe_expand(b, st) : scope_expand(&st->scope);
         b->no_cache |= stage->steps[k].fresh;
         r = tell_step(b, &stage->steps[k], err);
         if (r >= 0)
