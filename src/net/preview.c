@@ -1,0 +1,42 @@
+#include "net/preview.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define PORT_DIGITS 5
+
+bool preview_port(const char *p, size_t n, unsigned *ret_port)
+{
+    unsigned port = 0;
+    if (n == 0 || n > PORT_DIGITS || p[0] == '0')
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] < '0' || p[i] > '9')
+            return false;
+        port = port * 10 + (unsigned)(p[i] - '0');
+    }
+    *ret_port = port;
+    return port <= 65535;
+}
+
+bool preview_host(const char *host, size_t n, const char *domain, char ret_id[ID_SIZE],
+                  unsigned *ret_port)
+{
+    const char *colon = memchr(host, ':', n);
+    if (colon)
+        n = (size_t)(colon - host);
+    if (n > 0 && host[n - 1] == '.')
+        n--;
+    const char *dash = memchr(host, '-', n < PORT_DIGITS + 1 ? n : PORT_DIGITS + 1);
+    size_t d = strlen(domain);
+    size_t before = dash ? (size_t)(dash - host) + 1 : 0;
+    if (!dash || n != before + ID_LEN + 1 + d || host[before + ID_LEN] != '.' ||
+        strncasecmp(host + n - d, domain, d) != 0 || !preview_port(host, before - 1, ret_port))
+        return false;
+    for (size_t i = 0; i < ID_LEN; i++) {
+        char c = host[before + i];
+        ret_id[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    }
+    ret_id[ID_LEN] = '\0';
+    return id_valid(ret_id);
+}

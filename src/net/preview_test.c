@@ -1,0 +1,38 @@
+#include "net/preview.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+#define ID "abcdefghij0123456789"
+
+static bool reads(const char *host, const char *domain)
+{
+    char id[ID_SIZE];
+    unsigned port = 0;
+    bool yes = preview_host(host, strlen(host), domain, id, &port);
+    if (yes) {
+        CHECK_STR(id, ID);
+        CHECK_EQ(port, 3000);
+    }
+    return yes;
+}
+
+TEST(preview_host_is_port_id_and_domain)
+{
+    CHECK(reads("3000-" ID ".localhost", "localhost"));
+    CHECK(reads("3000-" ID ".localhost:7070", "localhost"));
+    CHECK(reads("3000-ABCDEFGHIJ0123456789.LocalHost.", "localhost"));
+    CHECK(reads("3000-" ID ".sbx.example.test", "sbx.example.test"));
+    CHECK(!reads("3000-" ID ".example.test", "localhost"));
+    CHECK(!reads("3000-" ID "xlocalhost", "localhost"));
+    CHECK(!reads("3000-" ID ".evil.localhost", "localhost"));
+    CHECK(!reads("3000-" ID "", "localhost"));
+    CHECK(!reads("03000-" ID ".localhost", "localhost"));
+    CHECK(!reads("-" ID ".localhost", "localhost"));
+    CHECK(!reads("70000-" ID ".localhost", "localhost"));
+    CHECK(!reads("3000-0bcdefghij0123456789.localhost", "localhost"));
+    CHECK(!reads("3000-abcdefghij012345678.localhost", "localhost"));
+    CHECK(!reads("localhost:7070", "localhost"));
+    CHECK(!reads("", "localhost"));
+}
