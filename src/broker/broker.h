@@ -4,9 +4,11 @@
  * messages that are its; main.c has the table. */
 #pragma once
 #include "base/loop.h"
+#include "broker/client.h"
 #include "broker/link.h"
 
 struct broker {
     struct loop *loop;
     struct link *link;
+    struct preview preview;
 };

@@ -19,14 +19,14 @@
 #define LOG_MODULE "broker"
 
 struct config {
-    const char *run;
+    const char *run, *domain;
     uint32_t uid, gid;
     int link_fd, parent_fd, ready_fd;
 };
 
 static const char usage[] =
-    "usage: warren-broker --link-fd N --run DIR --uid UID --gid GID\n"
-    "                     [--parent-fd N] [--ready-fd N]\n"
+    "usage: warren-broker --link-fd N --run DIR --domain NAME --uid UID\n"
+    "                     --gid GID [--parent-fd N] [--ready-fd N]\n"
     "\n"
     "The part of warrend that the traffic of sandboxes goes through; warrend starts it.\n";
 
@@ -58,6 +58,7 @@ static int parse_args(int argc, char **argv, struct config *c)
 {
     static const struct option options[] = {
         { "run", required_argument, NULL, 'r' },
+        { "domain", required_argument, NULL, 'd' },
         { "uid", required_argument, NULL, 'u' },
         { "gid", required_argument, NULL, 'g' },
         { "link-fd", required_argument, NULL, 'L' },
@@ -74,6 +75,7 @@ static int parse_args(int argc, char **argv, struct config *c)
             return -EINVAL;
         switch (o) {
         case 'r': c->run = optarg; break;
+        case 'd': c->domain = optarg; break;
         case 'u': c->uid = n; break;
         case 'g': c->gid = n; break;
         case 'L': c->link_fd = (int)n; break;
@@ -84,19 +86,27 @@ static int parse_args(int argc, char **argv, struct config *c)
                 return -EINVAL;
         }
     }
-    return c->run && c->link_fd >= 0 && c->uid > 0 && c->gid > 0 ? 0 : -EINVAL;
+    return c->run && c->domain && c->link_fd >= 0 && c->uid > 0 && c->gid > 0 ? 0 : -EINVAL;
 }
 
 /* ---- what warrend says ---- */
 
 static void on_client(void *arg, const void *msg, int fd)
 {
+    struct broker *b = arg;
     if (fd >= 0)
-        (void)close(fd);
+        preview_client(&b->preview, fd, NULL);
+}
+
+static void on_answer(void *arg, const void *msg, int fd)
+{
+    struct broker *b = arg;
+    preview_answer(&b->preview, msg, fd);
 }
 
 static const struct link_handler handlers[] = {
     { BROKER_CLIENT, sizeof(struct broker_client), on_client },
+    { BROKER_ANSWER, sizeof(struct broker_answer), on_answer },
     { 0 },
 };
 
@@ -125,6 +135,9 @@ static int run(const struct config *c, struct err *err)
     r = link_new(b.loop, c->link_fd, handlers, &b, &b.link, err);
     if (r < 0)
         return r;
+    r = preview_init(&b.preview, b.loop, b.link, c->domain, err);
+    if (r < 0)
+        return r;
     struct parent parent = { { -1, on_parent }, b.loop };
     if (c->parent_fd >= 0)
         (void)loop_add(b.loop, &parent.watch, c->parent_fd, EPOLLIN);
@@ -135,6 +148,7 @@ static int run(const struct config *c, struct err *err)
     r = loop_run(b.loop, 0, NULL, NULL);
     if (r < 0)
         r = err_set(err, -r, "the event loop failed");
+    preview_done(&b.preview);
     link_free(b.link);
     loop_free(b.loop);
     return r;

@@ -22,7 +22,10 @@
 #include "front/listen.h"
 #include "front/native/native.h"
 #include "front/options.h"
+#include "front/previews.h"
 #include "front/setup.h"
+#include "net/host.h"
+#include "net/preview.h"
 
 #define LOG_MODULE "warrend"
 #define DRAIN_MS 5000
@@ -45,16 +48,21 @@ struct world {
     int link_fd; /* to the broker */
     struct child keeper, broker;
     struct core *core;
+    struct previews *previews;
     struct server *server;
+    char domain[PREVIEW_DOMAIN_MAX + 1];  /* of previews */
+    char address[PREVIEW_DOMAIN_MAX + 8]; /* the same with the port, as clients write it */
 };
 
 static void world_done(struct world *w)
 {
     if (w->server)
         server_stop(w->server, DRAIN_MS);
+    previews_stop(w->previews);
     process_watch_stop();
     watches_stop(w->core);
     server_free(w->server);
+    previews_free(w->previews);
     core_free(w->core);
     child_stop(&w->broker, KEEPER_STOP_MS);
     child_stop(&w->keeper, KEEPER_STOP_MS);
@@ -89,6 +97,23 @@ static int name_cgroup(struct world *w, struct err *err)
     }
     return n > 0 && (size_t)n < sizeof(w->cgroup) ? 0
                                                   : err_set(err, EINVAL, "--cgroup is too long");
+}
+
+/* "NAME" or "NAME:PORT"; without a port clients are told the one that we listen on. */
+static int name_domain(struct world *w, struct err *err)
+{
+    const char *text = w->options.preview_domain, *colon = strchr(text, ':');
+    const char *port = colon ? colon : strrchr(w->where, ':');
+    char name[HOST_SIZE];
+    size_t n = colon ? (size_t)(colon - text) : strlen(text);
+    unsigned number;
+    if (n > PREVIEW_DOMAIN_MAX || host_canon(text, n, name) < 0 || !port ||
+        !preview_port(port + 1, strlen(port + 1), &number))
+        return err_set(err, EINVAL, "--preview-domain '%.64s' is not NAME or NAME:PORT", text);
+    bool usual = number == 80 || number == 443;
+    (void)snprintf(w->domain, sizeof(w->domain), "%.*s", PREVIEW_DOMAIN_MAX, name);
+    (void)snprintf(w->address, sizeof(w->address), "%s%s", w->domain, usual ? "" : port);
+    return 0;
 }
 
 static int take_first_key(struct world *w, struct err *err)
@@ -156,6 +181,8 @@ static int prepare(struct world *w, struct err *err)
         r = setup_state(w->data, &w->user, err);
     if (r >= 0)
         r = w->tcp_fd = listen_tcp(w->options.listen, w->where, err);
+    if (r >= 0)
+        r = name_domain(w, err);
     if (r >= 0 && snprintf(w->admin_path, sizeof(w->admin_path), "%s/warren.sock", w->run) < 0)
         r = err_set(err, EINVAL, "cannot name the admin socket");
     if (r >= 0)
@@ -196,6 +223,8 @@ static int start_broker(struct world *w, struct err *err)
     (void)snprintf(gid, sizeof(gid), "%u", (unsigned)w->user.gid);
     const char *args[] = { "--run",
                            w->run,
+                           "--domain",
+                           w->domain,
                            "--uid",
                            uid,
                            "--gid",
@@ -236,6 +265,9 @@ static int start(struct world *w, struct err *err)
     r = core_new(&config, &w->core, err);
     if (r < 0)
         return r;
+    r = previews_new(w->core, take_fd(w->link_fd), w->domain, &w->previews, err);
+    if (r < 0)
+        return r;
     static const struct dialect *const dialects[] = { &e2b_dialect, NULL };
     struct server_config http = { .core = w->core,
                                   .routes = native_routes,
@@ -248,8 +280,12 @@ static int start(struct world *w, struct err *err)
                                   .once = native_once,
                                   .nonce = native_once_count,
                                   .cors_origins = w->options.cors_origins,
-                                  .keeper_restarts = w->keeper.restarts };
-    return server_new(&http, &w->server, err);
+                                  .keeper_restarts = w->keeper.restarts,
+                                  .preview_domain = w->address,
+                                  .divert = previews_divert,
+                                  .divert_arg = w->previews };
+    r = server_new(&http, &w->server, err);
+    return r < 0 ? r : previews_start(w->previews, w->server, err);
 }
 
 static bool launcher_ended(struct child *child)

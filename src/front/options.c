@@ -24,6 +24,9 @@ struct option_row {
 static const struct option_row rows[] = {
     { "listen", "WARREN_LISTEN", "ADDR:PORT", TEXT(listen), "127.0.0.1:7070",
       "Where the API answers. Port 0 takes a free one and prints it." },
+    { "preview-domain", "WARREN_PREVIEW_DOMAIN", "NAME", TEXT(preview_domain), "localhost",
+      "Port N of a sandbox answers as N-ID.NAME. With a port behind it (NAME:443) clients are\n"
+      "                          told that one instead of the port that we listen on." },
     { "data", "WARREN_DATA", "DIR", TEXT(data), "/var/lib/warren",
       "Sandboxes, images and state. Made if missing." },
     { "run", "WARREN_RUN", "DIR", TEXT(run), "/run/warren",

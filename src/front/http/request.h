@@ -33,6 +33,7 @@ struct server;
 struct request {
     struct core *core;
     struct metrics *metrics;
+    const char *preview_domain; /* as clients write it; NULL: none */
     const char *method;
     char *target; /* as it stood on the request line; NULL: no memory */
     struct uri uri;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "core/key.h"
 #include "core/team.h"
+#include "front/http/acceptor.h"
 #include "front/http/auth.h"
 #include "front/http/cors.h"
 #include "front/http/limiter.h"
@@ -48,6 +49,7 @@ struct endpoint {
 struct server {
     struct server_config config;
     struct endpoint endpoints[2];
+    struct acceptor *acceptor; /* NULL: no TCP */
     struct metrics metrics;
     struct auth *auth;
     struct limiter *limiter; /* NULL: no limit */
@@ -71,6 +73,7 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
     req->server = s;
     req->core = s->config.core;
     req->metrics = &s->metrics;
+    req->preview_domain = s->config.preview_domain;
     req->con = con;
     req->fd = -1;
     req->began_us = clock_mono_us();
@@ -424,20 +427,58 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *con, char *s)
 
 /* ---- life ---- */
 
+/* fd: -1 where connections come from elsewhere. */
 static int listen_on(struct endpoint *ep, int fd, struct err *err)
 {
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                     MHD_USE_POLL | MHD_USE_ITC;
+                     MHD_USE_POLL | MHD_USE_ITC | (fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0);
+    struct MHD_OptionItem where[] = {
+        { fd < 0 ? MHD_OPTION_END : MHD_OPTION_LISTEN_SOCKET, fd, NULL },
+        { MHD_OPTION_END, 0, NULL },
+    };
     ep->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, ep, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, ep, MHD_OPTION_NOTIFY_COMPLETED, on_completed, ep,
-        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, ep, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
-        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
+        flags, 0, NULL, NULL, on_request, ep, MHD_OPTION_ARRAY, where, MHD_OPTION_URI_LOG_CALLBACK,
+        on_target, ep, MHD_OPTION_NOTIFY_COMPLETED, on_completed, ep, MHD_OPTION_UNESCAPE_CALLBACK,
+        keep_escapes, ep, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
+        (size_t)STACK_BYTES, MHD_OPTION_END);
     if (!ep->daemon)
         return err_set(err, errno ? errno : EIO, "cannot start the HTTP server");
     return 0;
+}
+
+void server_take(struct server *server, int fd, const struct sockaddr *peer, socklen_t n)
+{
+    struct MHD_Daemon *daemon = server->endpoints[0].daemon;
+    if (daemon)
+        (void)MHD_add_connection(daemon, fd, peer, n); /* closes it if it cannot */
+    else
+        (void)close(fd);
+}
+
+static void take(void *arg, int fd, const struct sockaddr *peer, socklen_t n)
+{
+    server_take(arg, fd, peer, n);
+}
+
+static bool divert(void *arg, int fd, const char *head, size_t n)
+{
+    struct server *s = arg;
+    return s->config.divert(s->config.divert_arg, fd, head, n);
+}
+
+static int accept_on(struct server *s, int fd, struct err *err)
+{
+    struct acceptor_config config = {
+        .fd = fd, .arg = s, .serve = take, .divert = s->config.divert ? divert : NULL
+    };
+    int r = listen_on(&s->endpoints[0], -1, err);
+    if (r < 0) {
+        (void)close(fd);
+        return r;
+    }
+    return acceptor_new(&config, &s->acceptor, err);
 }
 
 int server_new(const struct server_config *config, struct server **ret_server, struct err *err)
@@ -467,10 +508,9 @@ int server_new(const struct server_config *config, struct server **ret_server, s
         return r;
     json_object_seed(0); /* once, before threads: hashes must not be guessable */
     if (tcp_fd >= 0) {
-        r = listen_on(&s->endpoints[0], tcp_fd, err);
+        r = accept_on(s, take_fd(tcp_fd), err);
         if (r < 0)
             return r;
-        (void)take_fd(tcp_fd);
     }
     if (admin_fd >= 0) {
         r = listen_on(&s->endpoints[1], admin_fd, err);
@@ -486,6 +526,8 @@ void server_stop(struct server *server, int timeout_ms)
 {
     int64_t deadline = clock_mono_ms() + timeout_ms;
 
+    acceptor_free(server->acceptor);
+    server->acceptor = NULL;
     for (size_t i = 0; i < ARRAY_LEN(server->endpoints); i++)
         if (server->endpoints[i].daemon) {
             MHD_socket fd = MHD_quiesce_daemon(server->endpoints[i].daemon);

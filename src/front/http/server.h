@@ -6,6 +6,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 #include "base/err.h"
 #include "core/core.h"
@@ -26,9 +27,15 @@ struct server_config {
     size_t nonce;
     const char *cors_origins;                /* keeps; NULL: none (cors.h) */
     const _Atomic uint64_t *keeper_restarts; /* keeps; NULL: not counted */
+    const char *preview_domain; /* keeps; as clients write it, with its port; NULL: none */
+    /* Takes a connection that is not for us, after a look at its first head (acceptor.h); or NULL. */
+    bool (*divert)(void *arg, int fd, const char *head, size_t n);
+    void *divert_arg;
 };
 
 int server_new(const struct server_config *config, struct server **ret_server, struct err *err);
+/* A connection that somebody else accepted, from that address; taken. */
+void server_take(struct server *server, int fd, const struct sockaddr *peer, socklen_t n);
 /* Stop accepting, let requests at work end for up to timeout_ms, then cut what is left. */
 void server_stop(struct server *server, int timeout_ms);
 void server_free(struct server *server);

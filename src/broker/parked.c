@@ -1,0 +1,188 @@
+#include "broker/parked.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "broker/flow.h"
+#include "net/head.h"
+
+#define FRESH_MS 1000
+#define PARKED_MS 30000
+#define PARKED_MAX 128 /* at one place */
+#define PLACES_MAX 4096
+
+struct place {
+    struct place *next;
+    struct parked *all;
+    char sandbox[ID_SIZE];
+    unsigned port;
+    struct parked_verdict verdict;
+    int64_t fresh_until_ms;
+    struct upstream *parked; /* the one that was used last comes first */
+    unsigned nparked;
+    struct deadline deadline;
+};
+
+/* ---- connections ---- */
+
+struct upstream *upstream_new(struct loop *loop, int fd)
+{
+    struct upstream *u = calloc(1, sizeof(*u));
+    if (!u) {
+        (void)close(fd);
+        return NULL;
+    }
+    sock_init(&u->sock, loop, fd, NULL);
+    u->in = (struct buf)BUF_INIT(HEAD_MAX + 2 * FLOW_PIECE);
+    u->out = (struct buf)BUF_INIT(2 * HEAD_MAX + 2 * FLOW_PIECE);
+    return u;
+}
+
+static void free_upstream(struct later *later)
+{
+    free(container_of(later, struct upstream, later));
+}
+
+static void unpark(struct upstream *u)
+{
+    if (!u->place)
+        return;
+    *u->at = u->next;
+    if (u->next)
+        u->next->at = u->at;
+    u->place->nparked--;
+    u->place = NULL;
+    loop_no_deadline(u->sock.loop, &u->deadline);
+    (void)sock_want(&u->sock, 0);
+}
+
+void upstream_close(struct upstream *u)
+{
+    if (!u)
+        return;
+    unpark(u);
+    sock_close(&u->sock);
+    buf_done(&u->in);
+    buf_done(&u->out);
+    loop_defer(u->sock.loop, &u->later, free_upstream);
+}
+
+/* A server that speaks or hangs up while it has nothing to answer is done with. */
+static void on_parked(struct watch *w, uint32_t events)
+{
+    upstream_close(container_of(w, struct upstream, sock.watch));
+}
+
+static void on_parked_long(struct deadline *d)
+{
+    upstream_close(container_of(d, struct upstream, deadline));
+}
+
+/* ---- places ---- */
+
+static struct place **slot_of(struct parked *all, const char *sandbox, unsigned port)
+{
+    uint32_t hash = 2166136261u ^ port; /* FNV-1a */
+    for (const char *p = sandbox; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 16777619u;
+    struct place **at = &all->buckets[hash % PARKED_BUCKETS];
+    while (*at && ((*at)->port != port || strcmp((*at)->sandbox, sandbox) != 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static void drop_place(struct parked *all, struct place **at)
+{
+    struct place *p = *at;
+    while (p->parked)
+        upstream_close(p->parked);
+    loop_no_deadline(all->loop, &p->deadline);
+    *at = p->next;
+    all->nplaces--;
+    free(p);
+}
+
+static void on_stale(struct deadline *d)
+{
+    struct place *p = container_of(d, struct place, deadline);
+    if (p->nparked > 0 || p->fresh_until_ms > clock_mono_ms())
+        loop_deadline(p->all->loop, d, clock_mono_ms() + PARKED_MS, on_stale);
+    else
+        drop_place(p->all, slot_of(p->all, p->sandbox, p->port));
+}
+
+void parked_init(struct parked *all, struct loop *loop)
+{
+    *all = (struct parked){ .loop = loop };
+}
+
+void parked_done(struct parked *all)
+{
+    for (size_t i = 0; i < PARKED_BUCKETS; i++)
+        while (all->buckets[i])
+            drop_place(all, &all->buckets[i]);
+}
+
+void parked_learn(struct parked *all, const char *sandbox, unsigned port,
+                  const struct parked_verdict *verdict)
+{
+    struct place **at = slot_of(all, sandbox, port), *p = *at;
+    if (!p) {
+        if (all->nplaces >= PLACES_MAX || !(p = calloc(1, sizeof(*p))))
+            return; /* then warrend is asked each time */
+        p->all = all;
+        memcpy(p->sandbox, sandbox, ID_SIZE);
+        p->port = port;
+        *at = p;
+        all->nplaces++;
+        loop_deadline(all->loop, &p->deadline, clock_mono_ms() + PARKED_MS, on_stale);
+    }
+    p->verdict = *verdict;
+    p->fresh_until_ms = clock_mono_ms() + FRESH_MS;
+}
+
+void parked_forget(struct parked *all, const char *sandbox, unsigned port)
+{
+    struct place **at = slot_of(all, sandbox, port);
+    if (*at)
+        drop_place(all, at);
+}
+
+struct upstream *parked_take(struct parked *all, const char *sandbox, unsigned port,
+                             const char *token, struct parked_verdict *ret_verdict)
+{
+    struct place *p = *slot_of(all, sandbox, port);
+    if (!p || !p->parked || p->fresh_until_ms <= clock_mono_ms() ||
+        strcmp(p->verdict.token, token) != 0)
+        return NULL;
+    struct upstream *u = p->parked;
+    *ret_verdict = p->verdict;
+    unpark(u);
+    u->reused = true;
+    return u;
+}
+
+void parked_put(struct parked *all, const char *sandbox, unsigned port, struct upstream *u)
+{
+    struct place *p = *slot_of(all, sandbox, port);
+    if (!p || p->nparked >= PARKED_MAX) {
+        upstream_close(u);
+        return;
+    }
+    buf_done(&u->in);
+    buf_done(&u->out);
+    u->owner = NULL;
+    u->place = p;
+    u->next = p->parked;
+    u->at = &p->parked;
+    if (u->next)
+        u->next->at = &u->next;
+    p->parked = u;
+    p->nparked++;
+    u->sock.watch.fn = on_parked;
+    loop_deadline(all->loop, &u->deadline, clock_mono_ms() + PARKED_MS, on_parked_long);
+    if (sock_want(&u->sock, EPOLLIN | EPOLLRDHUP) < 0)
+        upstream_close(u);
+}

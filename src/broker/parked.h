@@ -1,0 +1,59 @@
+/* parked - connections to servers inside that wait for their next request, and what warrend said of the
+ * places they lead to.
+ *
+ * A verdict counts for a second, then warrend is asked again; a connection waits for a few. Both are
+ * bounded in number, the oldest go first. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/id.h"
+#include "base/loop.h"
+#include "broker/sock.h"
+#include "wire/broker.h"
+
+#define PARKED_BUCKETS 1024
+
+struct place;
+
+/* A connection to a server: of a sandbox, or of warrend itself. */
+struct upstream {
+    struct sock sock;
+    struct buf in, out;
+    bool reused; /* it has answered before, so that its end may be no answer to this request */
+    bool keep;   /* its server will take another request */
+    void *owner;
+    struct later later;
+    /* while it waits */
+    struct place *place;
+    struct upstream *next, **at;
+    struct deadline deadline;
+};
+
+/* Takes fd, also on failure. */
+struct upstream *upstream_new(struct loop *loop, int fd);
+void upstream_close(struct upstream *u); /* NULL is fine; freed after the round */
+
+struct parked {
+    struct loop *loop;
+    struct place *buckets[PARKED_BUCKETS];
+    unsigned nplaces;
+};
+
+struct parked_verdict {
+    char token[BROKER_TOKEN_SIZE]; /* with which it was given */
+    char host[BROKER_HOST_SIZE];
+};
+
+void parked_init(struct parked *all, struct loop *loop);
+void parked_done(struct parked *all);
+/* Warrend said yes. */
+void parked_learn(struct parked *all, const char *sandbox, unsigned port,
+                  const struct parked_verdict *verdict);
+void parked_forget(struct parked *all, const char *sandbox, unsigned port);
+/* A waiting connection to there for someone with this token, or NULL: ask. The caller's then. */
+struct upstream *parked_take(struct parked *all, const char *sandbox, unsigned port,
+                             const char *token, struct parked_verdict *ret_verdict);
+/* Takes u. */
+void parked_put(struct parked *all, const char *sandbox, unsigned port, struct upstream *u);

@@ -1,0 +1,25 @@
+/* rewrite - heads as they are sent on: what belongs to one hop stays behind, what only we may say is
+ * said by us, and no credential of Warren's reaches a server inside.
+ *
+ * A server gets X-Forwarded-For (with the address we saw at the end), -Proto and -Host. Pure
+ * functions over a head and a buffer. */
+#pragma once
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "net/head.h"
+
+struct rewrite {
+    bool inside;         /* to a server in a sandbox, not to warrend */
+    bool tls;            /* how the client came */
+    const char *peer;    /* its address as text */
+    const char *host;    /* said instead of the client's Host; "": as it is */
+    const char *sandbox; /* for warrend: whose envd is meant, with the port; NULL: nobody's */
+    unsigned port;
+    const char *strip;  /* a beginning of the path that is left out, or NULL */
+    const char *prefix; /* one that is put before it, or NULL */
+};
+
+int rewrite_request(const struct head *h, const struct rewrite *how, struct buf *out);
+/* keep: the client's connection will be used again. */
+int rewrite_answer(const struct head *h, bool keep, struct buf *out);
