@@ -224,6 +224,7 @@ int loop_run(struct loop *l, int tick_ms, void (*tick)(void *arg), void *arg)
             tick(arg);
         free_later(l);
     }
+    l->stop = false; /* it may be run again */
     return 0;
 }
 

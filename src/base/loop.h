@@ -43,7 +43,7 @@ void loop_deadline(struct loop *loop, struct deadline *d, int64_t mono_ms,
                    void (*fn)(struct deadline *d));
 void loop_no_deadline(struct loop *loop, struct deadline *d);
 
-/* Run until loop_stop; tick is called at least every tick_ms while `loop_want_tick` is on. */
+/* Run until loop_stop, perhaps not for the first time; tick is called at least every tick_ms while `loop_want_tick` is on. */
 int loop_run(struct loop *loop, int tick_ms, void (*tick)(void *arg), void *arg);
 void loop_want_tick(struct loop *loop, bool on);
 void loop_stop(struct loop *loop);

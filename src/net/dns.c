@@ -352,7 +352,7 @@ int dns_read_answer(const void *p, size_t n, uint16_t id, const char *name, enum
                             .ttl = UINT32_MAX };
     char at[HOST_SIZE], next[HOST_SIZE];
     (void)snprintf(at, sizeof(at), "%s", name);
-    for (int i = 0; i < CHAIN_MAX && at[0] && !a.n_addresses && !a.truncated; i++) {
+    for (int i = 0; i < CHAIN_MAX && at[0] && !a.n_addresses; i++) {
         if (pass(r, h.counts[1], at, (uint16_t)type, &a, next) < 0)
             return -EBADMSG;
         memcpy(at, next, sizeof(at));
