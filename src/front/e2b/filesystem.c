@@ -35,6 +35,18 @@ int envd_fs_stat(struct request *req, struct err *err)
     return r < 0 ? envd_fail(&envd, &call, err) : reply_entry(&envd, &call, &e);
 }
 
+/* What is there already is told as what it is: a directory is fine to most callers, a file is not. */
+static void tell_apart(const struct envd *envd, const char *path, struct err *err)
+{
+    _cleanup_free_ char *top = NULL;
+    struct err why = ERR_INIT;
+    if (!err->what || strcmp(err->what, "file_exists") != 0)
+        return;
+    if (entry_find_dir(envd, path, &top, &why) < 0 && why.code == ENOTDIR)
+        (void)err_name(err, ENOTDIR, "not_a_directory",
+                       "path already exists but it is not a directory: %.200s", path);
+}
+
 int envd_fs_make_dir(struct request *req, struct err *err)
 {
     _cleanup_(envd_leave) struct envd envd = { 0 };
@@ -48,6 +60,8 @@ int envd_fs_make_dir(struct request *req, struct err *err)
     struct file_ask ask = entry_ask(&envd, WIRE_FILE_MKDIR, &path);
     ask.flags = WIRE_F_EXCLUSIVE;
     r = file_do(req->core, &envd.s, &ask, &e, NULL, err);
+    if (r < 0)
+        tell_apart(&envd, path, err);
     return r < 0 ? envd_fail(&envd, &call, err) : reply_entry(&envd, &call, &e);
 }
 

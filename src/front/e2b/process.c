@@ -232,7 +232,8 @@ static int send_signal(const struct envd *envd, uint64_t proc, bool pty, const P
     const Process__SendSignalRequest *q = (const Process__SendSignalRequest *)m;
     if (q->signal != PROCESS__SIGNAL__SIGNAL_SIGKILL &&
         q->signal != PROCESS__SIGNAL__SIGNAL_SIGTERM)
-        return err_name(err, EINVAL, "invalid_field", "signal %d is not supported", (int)q->signal);
+        return err_name(err, ENOTSUP, "not_supported", "signal %d is not supported",
+                        (int)q->signal);
     return process_signal(envd->core, &envd->s, proc, (int)q->signal, WIRE_SCOPE_TREE, err);
 }
 
