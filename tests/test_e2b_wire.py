@@ -59,6 +59,23 @@ def test_envs_are_the_sandboxs_and_what_is_ours_cannot_be_said(envd):
     assert envd.call("GET", "/envs", headers={"X-Access-Token": None}).status == 401
 
 
+def test_what_it_is_lies_in_files_too(envd):
+    want = {".E2B_SANDBOX": b"true", ".E2B_SANDBOX_ID": envd.id.encode(), ".E2B_TEMPLATE_ID": b"base"}
+    envd.stream("process.Process/Start", {"process": {"cmd": "/bin/true", "envs": {"E2B_SANDBOX_ID": "lie"}}, "stdin": False})
+    until(lambda: all(envd.call("GET", f"/files?path=/run/e2b/{n}").status == 200 for n in want), "the files")
+    assert {n: envd.call("GET", f"/files?path=/run/e2b/{n}").body for n in want} == want
+
+
+def test_a_link_is_told_with_where_it_leads(envd):
+    put(envd, "l/to/file", b"x")
+    envd.stream("process.Process/Start", {"process": {"cmd": "/bin/sh", "args": ["-c", "cd l; ln -s ../l/./to/file here; "
+                "ln -s nowhere broken; ln -s /etc dir"], "cwd": "/home/user"}, "stdin": False})
+    listed = {e["name"]: e for e in envd.rpc("filesystem.Filesystem/ListDir", {"path": "l"}).json["entries"]}
+    assert (listed["here"]["symlinkTarget"], listed["here"]["type"]) == ("/home/user/l/to/file", "FILE_TYPE_FILE")
+    assert (listed["dir"]["symlinkTarget"], listed["dir"]["type"]) == ("/etc", "FILE_TYPE_DIRECTORY")
+    assert listed["broken"]["symlinkTarget"] == "/home/user/l/nowhere" and "type" not in listed["broken"]
+
+
 def test_metrics_of_a_sandbox(envd):
     got = envd.call("GET", "/metrics").json
     assert got["cpu_count"] >= 1 and 0 < got["mem_used"] <= got["mem_total"] and got["disk_total"] > 0

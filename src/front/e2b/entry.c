@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "front/e2b/files.h"
 
 #define NS_PER_S 1000000000
+#define TARGET_MAX (16 * 1024) /* two paths as long as they may be */
 
 struct file_ask entry_ask(const struct envd *envd, enum wire_file_op op, const char *const *path)
 {
@@ -55,11 +57,11 @@ static Filesystem__FileType type_of(enum wire_file_type type)
 /* Where a link says that it leads, from where it lies. */
 static char *link_target(const struct file_entry *e)
 {
-    char *out = NULL;
-    const char *slash = strrchr(e->path, '/');
-    if (e->link[0] == '/' || !slash)
+    _cleanup_(buf_done) struct buf out = BUF_INIT(TARGET_MAX), dir = BUF_INIT(TARGET_MAX);
+    if (buf_append(&dir, e->path, (size_t)(path_base(e->path) - e->path)) < 0 ||
+        path_resolve(dir.len ? dir.data : "/", e->link, &out) < 0)
         return strdup(e->link);
-    return asprintf(&out, "%.*s/%s", (int)(slash - e->path), e->path, e->link) < 0 ? NULL : out;
+    return buf_steal(&out);
 }
 
 static int put_link(const struct envd *envd, const struct file_entry *e, struct entry *out)

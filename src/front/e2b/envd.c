@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/base64.h"
+#include "core/file.h"
 #include "core/token.h"
 #include "front/e2b/e2b.h"
 
@@ -107,6 +108,7 @@ int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, stru
 
 void envd_leave(struct envd *envd)
 {
+    file_call_free(take_ptr(envd->birth));
     if (envd->core)
         sandbox_leave(envd->core, envd->s.id);
     envd->core = NULL;

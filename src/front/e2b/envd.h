@@ -17,6 +17,7 @@ struct envd {
     struct core *core; /* NULL: not entered */
     struct sandbox s;
     char user[ENVD_USER_MAX]; /* "": the sandbox's own */
+    struct file_call *birth;  /* its first files, on their way; NULL: none */
 };
 
 /* -ENOTCONN: it is not there or does not run, which the dialect answers with 502 (envd_gone). */

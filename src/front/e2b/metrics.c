@@ -162,7 +162,7 @@ int e2b_team_metrics(struct request *req, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(64 * 1024);
     struct jout j = JOUT_INIT(&b);
-    struct curve c;
+    struct curve c = { 0 };
     int r = read_curve(req, &c, err);
     if (r < 0)
         return r;
@@ -183,7 +183,7 @@ int e2b_team_metrics_max(struct request *req, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
-    struct curve c;
+    struct curve c = { 0 };
     const char *metric = uri_param(&req->uri, "metric");
     bool rate = metric && strcmp(metric, "sandbox_start_rate") == 0;
     if (!metric || (!rate && strcmp(metric, "concurrent_sandboxes") != 0))

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "front/e2b/birth.h"
 #include "front/e2b/process.h"
 
 #define TAG_PREFIX "e2b:" /* a tag is our label; labels of others are not tags */
@@ -74,8 +75,10 @@ int envd_process_start(struct request *req, struct err *err)
     if (r != 0)
         return r < 0 ? r : 0;
     r = fill_spec(&call, &envd, &spec, err);
-    if (r >= 0)
+    if (r >= 0) {
+        envd.birth = birth_files(req->core, &envd.s);
         r = process_start(req->core, &envd.s, &spec, &stream, &p, err);
+    }
     if (r < 0)
         return envd_fail(&envd, &call, err);
     return envd_stream_process(&call, &envd, take_ptr(stream), &p, 0);
