@@ -18,6 +18,8 @@ DOMAIN = "warren.test"
 FILES = sorted(p.name for p in HERE.glob("*.test.mjs"))
 # The built-in image that a file of tests stands on, by the first word of its name.
 IMAGES = {"desktop": "desktop"}
+# Files whose tests do to the daemon what others would suffer from: the arguments of one of their own.
+OWN = {"limits.test.mjs": ("--rate-limit", "5", "--rate-burst", "60", "--pool", "0")}
 
 
 @functools.cache
@@ -83,7 +85,9 @@ def environment(daemon):
     return {**os.environ, "E2B_API_KEY": daemon.key, "E2B_API_URL": f"{daemon.url}/e2b",
             "E2B_SANDBOX_URL": f"{daemon.url}/e2b", "E2B_VOLUME_API_URL": f"{daemon.url}/e2b",
             "E2B_VALIDATE_API_KEY": "false",  # releases 2.30 to 2.45 insist on keys of E2B's form
-            "WARREN_URL": daemon.url, "WARREN_SOCKET": f"{daemon.run}/warren.sock"}
+            "WARREN_URL": daemon.url, "WARREN_SOCKET": f"{daemon.run}/warren.sock",
+            "WARREN_LAUNCHERS": ",".join(map(str, daemon.launcher())),
+            "WARREN_KEEPERS": ",".join(map(str, daemon.keepers()))}
 
 
 def run(node, top, name, daemon, names):

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <string.h>
 
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
@@ -14,7 +15,9 @@ static int put_error(struct request *req, const struct err *err)
         return envd_gone(req, id ? id : "");
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
-    unsigned status = reply_status_of(err);
+    /* More sandboxes than the team may have: these clients know it by the status. */
+    bool quota = err->what && strcmp(err->what, "quota_exceeded") == 0;
+    unsigned status = quota ? 429 : reply_status_of(err);
     jout_open(&j, NULL, '{');
     jout_uint(&j, "code", status);
     jout_str(&j, "message", err->msg[0] ? err->msg : "something went wrong inside the daemon");
