@@ -5,6 +5,7 @@ import os
 import pytest
 
 import e2b_kit as kit
+import e2b_surface as surface
 import harness
 
 STRICT = False  # whether a feature that is not in the table yet is a failure
@@ -34,8 +35,9 @@ def seen():
 
 @pytest.fixture(scope="module", params=kit.SETS)
 def package(request, place, seen):
-    seen[request.param] = {}
-    return request.param, kit.install(place / request.param, request.param)
+    seen.setdefault(request.param, {})
+    top = place / request.param
+    return request.param, top if top.exists() else kit.install(top, request.param)
 
 
 def run_alone(place, node, top, name):
@@ -77,3 +79,11 @@ def test_the_table_says_what_was_seen(seen):
         wrong += [f"{p} {f} is not told" for p, f in sorted(now.keys() - told.keys())]
         wrong += [f"{p} {f} is told and not seen" for p, f in sorted(told.keys() - now.keys())]
     assert not wrong, "docs/compatibility.md is out of date, run `./dev compat`:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", ["latest"], indirect=True)
+def test_every_public_name_is_in_a_test(package):
+    """Methods, options and errors that the newest packages declare."""
+    missing = surface.missing(package[1] / "node_modules", kit.PACKAGES, kit.HERE)
+    if STRICT:
+        assert not missing, "no test names these:\n" + "\n".join(missing)

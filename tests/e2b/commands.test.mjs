@@ -68,6 +68,7 @@ test('commands.connect :: a background command is fed, listed, reconnected to an
 
 test('commands.closeStdin :: ends what the command reads', async t => {
   needs(t, sbx.commands.closeStdin, 'no closeStdin')
+  assert.ok(sbx.commands.supportsStdinClose ?? true) // by the version that the sandbox tells
   const cmd = await sbx.commands.run('cat', { background: true, stdin: true })
   await sbx.commands.sendStdin(cmd.pid, 'all of it')
   await sbx.commands.closeStdin(cmd.pid)

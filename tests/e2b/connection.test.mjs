@@ -47,6 +47,7 @@ test('sandbox.getHost :: what listens on a port has an address', async () => {
   const sbx = await create()
   await sbx.files.write('www/index.html', 'from inside')
   await sbx.commands.run('cd www && exec python3 -m http.server 3000', { background: true, timeoutMs: 0 })
+  if (sbx.sandboxDomain) assert.equal(sbx.getHost(3000), `3000-${sbx.sandboxId}.${sbx.sandboxDomain}`)
   const url = `https://${sbx.getHost(3000)}/`
   await until(() => fetch(url).then(a => a.ok), 'the server')
   assert.equal(await (await fetch(url)).text(), 'from inside')
@@ -94,6 +95,7 @@ test('E2B client :: one with options of its own, beside another', async t => {
     await assert.rejects(other.Sandbox.create('base'), e2b.AuthenticationError)
     await assert.rejects(other.Sandbox.getInfo(sbx.sandboxId), e2b.AuthenticationError)
     assert.equal(await client.Template.exists('no-such-template'), false)
+    assert.ok(client.Volume.list && client.Secret.list)
     assert.equal(await sbx.kill(), true)
   })
 })
