@@ -19,6 +19,7 @@ test('files.read format :: text, bytes, blob and stream are the same bytes', asy
   for await (const piece of await sbx.files.read('formats.bin', { format: 'stream' })) parts.push(piece)
   assert.deepEqual(new Uint8Array(Buffer.concat(parts)), data)
   await sbx.files.write('empty.bin', '')
+  if (!since('2.4.0')) return // the first releases give nothing at all for an empty file
   assert.equal((await sbx.files.read('empty.bin', { format: 'bytes' })).length, 0)
   assert.equal((await sbx.files.read('empty.bin', { format: 'blob' })).size, 0)
 })

@@ -6,6 +6,9 @@ import { create, lacks, needs, since, test, until } from './lib.mjs'
 
 const { AuthenticationError, InvalidArgumentError, NotFoundError, Sandbox, SandboxError } = e2b
 const NOWHERE = 'nosuchsandboxatall00'
+// The first releases have one class for all that the control plane answers.
+const NOT_FOUND = since('2.4.0') ? NotFoundError : /404|not found/i
+const NO_KEY = since('2.4.0') ? AuthenticationError : /401/
 
 let sbx
 before(async () => { sbx = await create({ metadata: { suite: 'lifecycle', n: '0' } }) })
@@ -73,7 +76,7 @@ test('sandbox.getInfo :: all that is known of it', async () => {
   assert.ok(info.cpuCount >= 1 && info.memoryMB >= 128)
   assert.ok(info.startedAt <= new Date() && info.endAt > new Date())
   assert.match(info.envdVersion, /^\d+\.\d+\.\d+$/)
-  await assert.rejects(Sandbox.getInfo(NOWHERE), NotFoundError)
+  await assert.rejects(Sandbox.getInfo(NOWHERE), NOT_FOUND)
   if (Sandbox.getFullInfo) assert.equal((await Sandbox.getFullInfo(sbx.sandboxId)).sandboxId, sbx.sandboxId)
 })
 
@@ -88,7 +91,7 @@ test('sandbox.setTimeout :: by id, and of what is not there', async () => {
   await Sandbox.setTimeout(sbx.sandboxId, 900_000)
   const left = (await sbx.getInfo()).endAt - Date.now()
   assert.ok(left > 880_000 && left < 905_000, String(left))
-  await assert.rejects(Sandbox.setTimeout(NOWHERE, 60_000), NotFoundError)
+  await assert.rejects(Sandbox.setTimeout(NOWHERE, 60_000), NOT_FOUND)
 })
 
 test('sandbox.connect timeoutMs :: it makes a life longer', async () => {
@@ -96,7 +99,7 @@ test('sandbox.connect timeoutMs :: it makes a life longer', async () => {
   const again = await Sandbox.connect(sbx.sandboxId, { timeoutMs: 600_000 })
   assert.ok((await again.getInfo()).endAt - Date.now() > 580_000)
   if (sbx.connect) assert.equal((await sbx.connect()).sandboxId, sbx.sandboxId)
-  await assert.rejects(Sandbox.connect(NOWHERE), NotFoundError)
+  await assert.rejects(Sandbox.connect(NOWHERE), NOT_FOUND)
 })
 
 const mark = String(Date.now())
@@ -138,7 +141,7 @@ test('sandbox.getMetrics start, end :: a part of the curve, and of what is not t
   const m = found.at(-1)
   assert.ok(m.timestamp instanceof Date && m.cpuCount >= 1 && m.cpuUsedPct >= 0)
   assert.ok(m.memUsed > 0 && m.memTotal >= m.memUsed && m.diskTotal > 0)
-  await assert.rejects(Sandbox.getMetrics(NOWHERE), NotFoundError)
+  await assert.rejects(Sandbox.getMetrics(NOWHERE), NOT_FOUND)
   needs(t, since('2.5.0'), 'no start and end')
   const now = Date.now()
   assert.deepEqual(await sbx.getMetrics({ start: new Date(now + 600_000) }), [])
@@ -162,7 +165,7 @@ test('sandbox.pause keepMemory :: the files are kept, commands are not', async t
   assert.equal(await one.isRunning(), true)
   assert.equal(await Sandbox.pause(one.sandboxId, { keepMemory: false }), true)
   assert.equal(await one.kill(), true)
-  await assert.rejects(Sandbox.pause(NOWHERE, { keepMemory: false }), NotFoundError)
+  await assert.rejects(Sandbox.pause(NOWHERE, { keepMemory: false }), NOT_FOUND)
 })
 
 test('sandbox.create lifecycle :: at its end it is paused, without its memory', async t => {
@@ -188,7 +191,7 @@ test('sandbox.fork :: it is refused in words', async t => {
   needs(t, Sandbox.fork, 'no fork')
   lacks(t, 'a copy of a running sandbox')
   await assert.rejects(sbx.fork(), e => e instanceof SandboxError && /fork/.test(e.message))
-  await assert.rejects(Sandbox.fork(NOWHERE), NotFoundError)
+  await assert.rejects(Sandbox.fork(NOWHERE), NOT_FOUND)
 })
 
 test('sandbox.createSnapshot, sandbox.listSnapshots :: it is refused in words, and there are none', async t => {
@@ -201,7 +204,7 @@ test('sandbox.createSnapshot, sandbox.listSnapshots :: it is refused in words, a
 test('sandbox.updateNetwork :: it can be closed; what is not there is told', async t => {
   needs(t, Sandbox.updateNetwork, 'no updateNetwork')
   await sbx.updateNetwork({ allowInternetAccess: false })
-  await assert.rejects(Sandbox.updateNetwork(NOWHERE, { allowInternetAccess: false }), NotFoundError)
+  await assert.rejects(Sandbox.updateNetwork(NOWHERE, { allowInternetAccess: false }), NOT_FOUND)
 })
 
 test('sandbox.isRunning :: of one that runs, with a limit of time', async () => {
@@ -210,8 +213,8 @@ test('sandbox.isRunning :: of one that runs, with a limit of time', async () => 
 
 test('errors :: no key and a wrong key are AuthenticationErrors', async () => {
   for (const apiKey of ['e2b_0000', 'e2b_' + '0'.repeat(40)])
-    await assert.rejects(Sandbox.create('base', { apiKey }), AuthenticationError)
-  await assert.rejects(Sandbox.getInfo(sbx.sandboxId, { apiKey: 'e2b_' + '1'.repeat(40) }), AuthenticationError)
+    await assert.rejects(Sandbox.create('base', { apiKey }), NO_KEY)
+  await assert.rejects(Sandbox.getInfo(sbx.sandboxId, { apiKey: 'e2b_' + '1'.repeat(40) }), NO_KEY)
 })
 
 test('errors :: what makes no sense is an InvalidArgumentError or told by the server', async () => {
