@@ -1,7 +1,7 @@
 /* birth - what a sandbox is, as files in /run/e2b: for programs that look there.
  *
- * Written when its first command is started and while that starts: init gets the files before the
- * command, and nobody waits for them. Which sandboxes have theirs is remembered in a table of fixed
+ * Sent behind its first command, and nobody waits for them: making a sandbox and starting a command
+ * in it cost what they did without. Which sandboxes have theirs is remembered in a table of fixed
  * size; to write them once more does no harm. */
 #pragma once
 #include "core/file.h"

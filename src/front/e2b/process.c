@@ -75,12 +75,11 @@ int envd_process_start(struct request *req, struct err *err)
     if (r != 0)
         return r < 0 ? r : 0;
     r = fill_spec(&call, &envd, &spec, err);
-    if (r >= 0) {
-        envd.birth = birth_files(req->core, &envd.s);
+    if (r >= 0)
         r = process_start(req->core, &envd.s, &spec, &stream, &p, err);
-    }
     if (r < 0)
         return envd_fail(&envd, &call, err);
+    envd.birth = birth_files(req->core, &envd.s);
     return envd_stream_process(&call, &envd, take_ptr(stream), &p, 0);
 }
 
