@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -105,6 +107,21 @@ int launch_become(const struct account *a)
     bool as_asked = ruid == a->uid && euid == a->uid && suid == a->uid && rgid == a->gid &&
                     egid == a->gid && sgid == a->gid;
     return as_asked ? 0 : -EPERM;
+}
+
+int launch_act_for(const struct account *a)
+{
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+    (void)setfsgid(a->gid);
+    (void)setfsuid(a->uid); /* which takes the rights over files away, but not for good */
+    if (setfsgid((gid_t)-1) != (int)a->gid || setfsuid((uid_t)-1) != (int)a->uid)
+        return -EPERM;
+    if (syscall(SYS_capget, &head, caps) < 0)
+        return -errno;
+    for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        caps[i].effective = caps[i].permitted;
+    return syscall(SYS_capset, &head, caps) < 0 ? -errno : 0;
 }
 
 static int child_workdir(const struct launch *l)

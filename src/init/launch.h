@@ -55,6 +55,8 @@ pid_t launch(const struct launch *l, int *ret_report);
 pid_t launch_fork(const struct family *f, int *ret_r);
 /* Take on the ids for good and look whether they were given. Async-signal-safe. */
 int launch_become(const struct account *a);
+/* Keep root's rights, and have what is made in files belong to the account. */
+int launch_act_for(const struct account *a);
 
 /* What to tell the caller of a report; always negative. */
 int launch_explain(struct launch_report report, const char *program, const char *cwd,

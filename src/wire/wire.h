@@ -226,6 +226,8 @@ enum wire_flag {
     WIRE_F_CONTENTS = 16384, /* TREE_OUT of a directory: paths relative to it, itself left out */
     WIRE_F_WHOLE = 32768,    /* TREE_OUT: no HARDLINK, every name comes with its data */
     WIRE_F_XATTRS = 65536, /* STAT, LIST, MOVE, WATCH: entries come with their user.* attributes */
+    WIRE_F_FOR_USER =
+        131072, /* any: with root's rights; USER has the home, and owns what is made */
 };
 
 enum wire_scope { WIRE_SCOPE_PROCESS, WIRE_SCOPE_GROUP, WIRE_SCOPE_TREE };

@@ -34,7 +34,7 @@ test('files.write :: many at once', async () => {
 test('files.write user :: a write as another user is that user\'s', async () => {
   await sbx.files.write('/root/secret', 'x', { user: 'root' })
   assert.equal(await sbx.files.read('/root/secret', { user: 'root' }), 'x')
-  await assert.rejects(sbx.files.read('/root/secret'))
+  assert.equal((await sbx.commands.run('stat -c %U /root/secret', { user: 'root' })).stdout, 'root\n')
 })
 
 test('files.read :: what is not there, and what is a directory', async () => {
@@ -86,4 +86,29 @@ test('files.watchDir :: a watch tells what happens, also in directories made lat
   for (const w of wanted) await until(() => seen.includes(w), `${w} among ${seen.join(', ')}`)
   await watch.stop()
   await assert.rejects(sbx.files.watchDir('nope', () => {}))
+})
+
+test('files.write user :: what root could write, a user\'s call can, and the file is the user\'s', async () => {
+  const s = await create()
+  await s.files.write([{ path: '/srv/new/a.txt', data: 'a' }, { path: '/etc/hostname.d/b', data: 'b' }])
+  assert.equal((await s.commands.run('stat -c %U:%a /srv/new /srv/new/a.txt /etc/hostname.d/b')).stdout,
+    'user:755\nuser:644\nuser:644\n')
+  await s.commands.run('install -m 0600 /dev/null /root/secret && echo -n old > /root/secret', { user: 'root' })
+  assert.equal(await s.files.read('/root/secret'), 'old')
+  await s.files.write('/root/secret', 'new')
+  assert.equal((await s.commands.run('stat -c %U:%a /root/secret && cat /root/secret', { user: 'root' })).stdout, 'user:600\nnew')
+  await s.files.remove('/root/secret')
+  assert.equal(await s.files.exists('/root/secret'), false)
+})
+
+test('files.watchDir :: a new file in a new directory is told as made and as written', async () => {
+  const s = await create()
+  await s.files.makeDir('watched')
+  const seen = []
+  const handle = await s.files.watchDir('watched', e => { seen.push(`${e.type} ${e.name}`) }, { recursive: true })
+  await s.files.makeDir('watched/inner')
+  await until(() => seen.includes('create inner'), 'the directory')
+  await s.files.write('watched/inner/f', 'x')
+  await until(() => seen.includes('create inner/f') && seen.includes('write inner/f'), 'the file')
+  await handle.stop()
 })

@@ -98,7 +98,7 @@ static int remove_sources(const struct compose *c, const struct file_entry *resu
         if (file_do(c->envd.core, &c->envd.s, &ask, &e, NULL, NULL) < 0 || e.inode == result->inode)
             continue;
         ask = entry_ask(&c->envd, WIRE_FILE_REMOVE, &c->sources[i]);
-        ask.flags = WIRE_F_FORCE;
+        ask.flags |= WIRE_F_FORCE;
         r = file_do(c->envd.core, &c->envd.s, &ask, NULL, NULL, err);
     }
     return r;

@@ -8,12 +8,15 @@
 
 #define NS_PER_S 1000000000
 #define TARGET_MAX (16 * 1024) /* two paths as long as they may be */
+#define DIRECTORY_SIZE 4096 /* an empty one has none here; clients know it as a block */
 
 struct file_ask entry_ask(const struct envd *envd, enum wire_file_op op, const char *const *path)
 {
-    return (struct file_ask){
-        .op = op, .user = *envd->user ? envd->user : NULL, .paths = path, .n_paths = 1
-    };
+    return (struct file_ask){ .op = op,
+                              .user = *envd->user ? envd->user : NULL,
+                              .paths = path,
+                              .n_paths = 1,
+                              .flags = WIRE_F_FOR_USER };
 }
 
 int entry_find_dir(const struct envd *envd, const char *path, char **ret_top, struct err *err)
@@ -136,6 +139,8 @@ int entry_fill(const struct envd *envd, const struct file_entry *e, struct entry
     out->info.group = out->strings[3];
     out->info.type = type_of(e->type);
     out->info.size = (int64_t)e->size;
+    if (e->type == WIRE_DIRECTORY && e->size == 0)
+        out->info.size = DIRECTORY_SIZE;
     out->info.mode = e->mode;
     out->info.permissions = out->permissions;
     out->info.modified_time = &out->time;

@@ -21,4 +21,5 @@ int entry_find_dir(const struct envd *envd, const char *path, char **ret_top, st
 /* The name of `path` below a watched directory. */
 const char *entry_name_below(const char *top, const char *path);
 /* The common part of requests: one path, as the call's user. */
+/* With root's rights and for the user, as E2B's own daemon acts; add flags, do not set them. */
 struct file_ask entry_ask(const struct envd *envd, enum wire_file_op op, const char *const *path);

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "core/file.h"
+#include "front/e2b/entry.h"
 #include "front/e2b/files.h"
 #include "front/http/coding.h"
 #include "front/http/multipart.h"
@@ -42,10 +43,7 @@ DEFINE_FREEP(struct upload *, upload_free)
 
 static int file_open(struct upload *u, const char *path, struct err *err)
 {
-    struct file_ask ask = { .op = WIRE_FILE_WRITE,
-                            .user = *u->envd.user ? u->envd.user : NULL,
-                            .paths = &path,
-                            .n_paths = 1 };
+    struct file_ask ask = entry_ask(&u->envd, WIRE_FILE_WRITE, &path);
     if (u->n_written == WRITTEN_MAX)
         return err_name(err, EINVAL, "invalid_request", "over %d files in one request",
                         WRITTEN_MAX);

@@ -60,7 +60,7 @@ static int drop_old(const struct envd *envd, const char *path, const struct pair
 {
     _cleanup_(file_entry_done) struct file_entry e = { 0 };
     struct file_ask ask = entry_ask(envd, WIRE_FILE_STAT, &path);
-    ask.flags = WIRE_F_XATTRS;
+    ask.flags |= WIRE_F_XATTRS;
     int r = file_do(envd->core, &envd->s, &ask, &e, NULL, err);
     for (size_t i = 0; r >= 0 && i < e.n_xattrs; i++) {
         const char *name = e.xattrs[i].name;

@@ -30,7 +30,7 @@ int envd_fs_stat(struct request *req, struct err *err)
         return r < 0 ? r : 0;
     const char *path = ((const Filesystem__StatRequest *)call.msg)->path;
     struct file_ask ask = entry_ask(&envd, WIRE_FILE_STAT, &path);
-    ask.flags = WIRE_F_NOFOLLOW | WIRE_F_XATTRS;
+    ask.flags |= WIRE_F_NOFOLLOW | WIRE_F_XATTRS;
     r = file_do(req->core, &envd.s, &ask, &e, NULL, err);
     return r < 0 ? envd_fail(&envd, &call, err) : reply_entry(&envd, &call, &e);
 }
@@ -58,7 +58,7 @@ int envd_fs_make_dir(struct request *req, struct err *err)
         return r < 0 ? r : 0;
     const char *path = ((const Filesystem__MakeDirRequest *)call.msg)->path;
     struct file_ask ask = entry_ask(&envd, WIRE_FILE_MKDIR, &path);
-    ask.flags = WIRE_F_EXCLUSIVE;
+    ask.flags |= WIRE_F_EXCLUSIVE;
     r = file_do(req->core, &envd.s, &ask, &e, NULL, err);
     if (r < 0)
         tell_apart(&envd, path, err);
@@ -78,7 +78,7 @@ int envd_fs_move(struct request *req, struct err *err)
     const char *path = q->source;
     struct file_ask ask = entry_ask(&envd, WIRE_FILE_MOVE, &path);
     ask.to = q->destination;
-    ask.flags = WIRE_F_XATTRS;
+    ask.flags |= WIRE_F_XATTRS;
     r = file_do(req->core, &envd.s, &ask, &e, NULL, err);
     return r < 0 ? envd_fail(&envd, &call, err) : reply_entry(&envd, &call, &e);
 }
@@ -94,7 +94,7 @@ int envd_fs_remove(struct request *req, struct err *err)
         return r < 0 ? r : 0;
     const char *path = ((const Filesystem__RemoveRequest *)call.msg)->path;
     struct file_ask ask = entry_ask(&envd, WIRE_FILE_REMOVE, &path);
-    ask.flags = WIRE_F_RECURSIVE | WIRE_F_FORCE;
+    ask.flags |= WIRE_F_RECURSIVE | WIRE_F_FORCE;
     r = file_do(req->core, &envd.s, &ask, NULL, NULL, err);
     return r < 0 ? envd_fail(&envd, &call, err) : connect_reply(&call, &none.base);
 }
@@ -154,7 +154,7 @@ static int read_listing(const struct envd *envd, const struct connect_call *call
     struct file_ask ask = entry_ask(envd, WIRE_FILE_LIST, &path);
     ask.depth = q->depth ? q->depth : 1;
     ask.limit = ENTRIES_MAX;
-    ask.flags = WIRE_F_XATTRS;
+    ask.flags |= WIRE_F_XATTRS;
     int r = file_begin(envd->core, &envd->s, &ask, &walk, err);
     while (r >= 0) {
         struct file_event ev;

@@ -127,7 +127,7 @@ int envd_fs_watch_dir(struct request *req, struct err *err)
     const Filesystem__WatchDirRequest *q = (const Filesystem__WatchDirRequest *)call.msg;
     const char *path = q->path;
     struct file_ask ask = entry_ask(&w->envd, WIRE_FILE_WATCH, &path);
-    ask.flags = (q->recursive ? WIRE_F_RECURSIVE : 0) | (q->include_entry ? WIRE_F_XATTRS : 0);
+    ask.flags |= (q->recursive ? WIRE_F_RECURSIVE : 0) | (q->include_entry ? WIRE_F_XATTRS : 0);
     w->fd = req->fd;
     w->keepalive_ms = envd_keepalive_ms(req);
     w->json = call.json;

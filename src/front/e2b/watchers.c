@@ -24,7 +24,8 @@ int envd_fs_create_watcher(struct request *req, struct err *err)
     if (r != 0)
         return r < 0 ? r : 0;
     const Filesystem__CreateWatcherRequest *q = (const Filesystem__CreateWatcherRequest *)call.msg;
-    uint64_t flags = (q->recursive ? WIRE_F_RECURSIVE : 0) | (q->include_entry ? WIRE_F_XATTRS : 0);
+    uint64_t flags = WIRE_F_FOR_USER | (q->recursive ? WIRE_F_RECURSIVE : 0) |
+                     (q->include_entry ? WIRE_F_XATTRS : 0);
     r = entry_find_dir(&envd, q->path, &top, err);
     if (r >= 0 && asprintf(&note, "%c%s", q->include_entry ? WITH_ENTRY : WITHOUT_ENTRY, top) < 0)
         r = err_set(err, ENOMEM, "cannot allocate a watch");

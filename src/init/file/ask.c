@@ -183,7 +183,7 @@ static int take_fields(const char *payload, size_t n, struct ask *ask, struct er
 static int check_whole(const struct ask *ask, struct err *err)
 {
     const struct shape *shape = &shapes[ask->op];
-    if (ask->flags & ~shape->flags)
+    if (ask->flags & ~(shape->flags | WIRE_F_FOR_USER))
         return refuse(err, "flags", "has a bit that means nothing here");
     if (ask->n_paths == 0)
         return err_name(err, EINVAL, "missing_field", "path is missing");

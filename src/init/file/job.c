@@ -124,7 +124,7 @@ static int become(struct job *j, const char *user)
         if (r < 0)
             return err_name(&j->err, -r, "not_found", "there is no '%s'", j->ask->root);
     }
-    r = launch_become(who);
+    r = ask_is(j->ask, WIRE_F_FOR_USER) ? launch_act_for(who) : launch_become(who);
     if (r < 0)
         return err_name(&j->err, -r, "user_not_found", "cannot take on the ids of '%s'", user);
     j->home = j->ask->root[0] ? "/" : who->home;

@@ -99,7 +99,7 @@ static int store(const struct replace *p, const struct seek_file *f)
     if (r == 0)
         r = stage_write(s.fd, p->new.data, p->new.len);
     if (r == 0)
-        r = stage_like(&s, f->name, &f->st);
+        r = stage_like(&s, f->name, &f->st, true);
     if (r < 0)
         return r;
     if (fstatat(f->dir, f->name, &now, AT_SYMLINK_NOFOLLOW) < 0)

@@ -180,6 +180,16 @@ static void forget_told(struct watching *w)
         free(w->told[--w->n_told]);
 }
 
+/* A file that was made elsewhere and then given its name comes whole: nobody will hear of a
+ * write to it, so that is told with it. */
+static int tell_new(struct watching *w, const char *path)
+{
+    struct stat st;
+    int r = tell(w, WIRE_CREATED, path, 0);
+    bool whole = r == 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    return whole ? tell(w, WIRE_WRITTEN, path, 0) : r;
+}
+
 /* ---- looking ---- */
 
 /* Watch a directory and all below it; with `aloud` tell of what is in it. Each is watched before it
@@ -206,7 +216,7 @@ static int look_through(struct watching *w, const char *path, uint32_t more, boo
             r = 0;
         }
         if (aloud && (item->kind == WALK_ENTER || item->kind == WALK_LEAF)) {
-            r = tell(w, WIRE_CREATED, item->path, 0);
+            r = tell_new(w, item->path);
             note_told(w, item->path);
         }
         if (r >= 0)
@@ -318,7 +328,7 @@ static int named_event(struct watching *w, const struct inotify_event *e, const 
     if (e->mask & IN_CREATE) {
         if (was_told(w, path))
             return 0; /* and so was what is in it */
-        int r = tell(w, WIRE_CREATED, path, 0);
+        int r = tell_new(w, path);
         if (r == 0 && (e->mask & IN_ISDIR) && w->recursive)
             r = look_through(w, path, 0, true);
         return r;

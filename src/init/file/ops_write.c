@@ -94,7 +94,7 @@ static int replace(struct job *j, const struct place *at, bool there)
     if (r < 0)
         return r;
     if (there)
-        r = stage_like(&s, at->name, &old);
+        r = stage_like(&s, at->name, &old, !ask_is(j->ask, WIRE_F_FOR_USER));
     if (r == 0 && ask_has(j->ask, WIRE_T_MODE) && fchmod(s.fd, (mode_t)j->ask->mode) < 0)
         r = -errno;
     if (r == 0)

@@ -84,7 +84,7 @@ static void copy_xattrs(const struct stage *s, const char *name)
     }
 }
 
-int stage_like(const struct stage *s, const char *name, const struct stat *old)
+int stage_like(const struct stage *s, const char *name, const struct stat *old, bool keep_owner)
 {
     struct stat now;
     if (s->spooled)
@@ -93,9 +93,9 @@ int stage_like(const struct stage *s, const char *name, const struct stat *old)
         return -errno;
     copy_xattrs(s, name);
     mode_t mode = old->st_mode & 07777;
-    if ((now.st_uid != old->st_uid || now.st_gid != old->st_gid) &&
-        fchown(s->fd, old->st_uid, old->st_gid) < 0)
-        mode &= 01777; /* not his to give: then not his rights either */
+    bool differs = now.st_uid != old->st_uid || now.st_gid != old->st_gid;
+    if (differs && (!keep_owner || fchown(s->fd, old->st_uid, old->st_gid) < 0))
+        mode &= 01777; /* it has changed hands: setuid and setgid were the old owner's */
     return fchmod(s->fd, mode) < 0 ? -errno : 0;
 }
 

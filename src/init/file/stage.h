@@ -24,8 +24,9 @@ struct stage {
 
 /* `may_spool`: there is a file of that name which the user may write to. */
 int stage_open(int dir, bool may_spool, struct stage *ret_stage);
-/* Give it the owner, mode and extended attributes of (dir, name), as far as the user may. */
-int stage_like(const struct stage *s, const char *name, const struct stat *old);
+/* Give it the mode and extended attributes of (dir, name), and its owner if that is to stay, as far as
+ * the user may. */
+int stage_like(const struct stage *s, const char *name, const struct stat *old, bool keep_owner);
 /* 1: `name` is new; 0: it took the place of what was there. `exclusive`: -EEXIST then. */
 int stage_commit(struct stage *s, const char *name, bool exclusive);
 void stage_done(struct stage *s); /* what is not committed is gone */
