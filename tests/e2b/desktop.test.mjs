@@ -1,6 +1,9 @@
 // A screen, a mouse and a keyboard, through E2B's own desktop client. One sandbox serves all: what comes later
 // stands on what came before.
 import assert from 'node:assert/strict'
+import crypto from 'node:crypto'
+import { once } from 'node:events'
+import http from 'node:http'
 import * as desktop from '@e2b/desktop'
 import * as e2b from 'e2b'
 import { create, needs, since, test, until } from './lib.mjs'
@@ -196,6 +199,37 @@ test('desktop.stream :: start, the address, and stop', async () => {
   assert.deepEqual(Object.fromEntries(url.searchParams), { autoconnect: 'true', resize: 'scale' })
   await box.stream.stop()
   await until(async () => !(await out('pgrep -x x11vnc || true')).trim(), 'the end of it')
+})
+
+// What a browser does with the address: the page, then a WebSocket beside it. All names under "localhost" are this
+// machine to a browser; node has to be told where that is.
+function ask (path, headers = {}) {
+  const { hostname, port } = new URL(process.env.WARREN_URL)
+  return new Promise((resolve, reject) => {
+    const request = http.get({ hostname, port, path, headers: { ...headers, host: `6080-${box.sandboxId}.localhost` } }, async answer => {
+      let text = ''
+      for await (const part of answer.setEncoding('utf8')) text += part
+      resolve({ status: answer.statusCode, text })
+    })
+    request.on('upgrade', (answer, socket, head) => resolve({ status: answer.statusCode, socket, head }))
+    request.on('error', reject)
+  })
+}
+
+test('desktop.stream :: the screen through the preview proxy', async t => {
+  await box.stream.start()
+  t.after(() => box.stream.stop())
+  const page = await ask(new URL(box.stream.getUrl()).pathname)
+  assert.equal(page.status, 200)
+  assert.match(page.text, /noVNC/)
+  const { status, socket, head } = await ask('/websockify', { connection: 'Upgrade', upgrade: 'websocket',
+    'sec-websocket-version': '13', 'sec-websocket-key': crypto.randomBytes(16).toString('base64'), 'sec-websocket-protocol': 'binary' })
+  assert.equal(status, 101)
+  let got = head
+  while (got.length < 14) got = Buffer.concat([got, (await once(socket, 'data'))[0]])
+  assert.deepEqual([...got.subarray(0, 2)], [0x82, 12]) // a binary frame of 12 bytes, the banner
+  assert.match(got.subarray(2, 14).toString(), /^RFB 003\./)
+  socket.destroy()
 })
 
 test('desktop.stream :: a key, view only and size in the address', async () => {
