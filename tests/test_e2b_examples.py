@@ -60,3 +60,17 @@ def test_a_browser_on_a_screen(example, daemon, place):
     picture = (place / "screen.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert [int.from_bytes(picture[i:i + 4], "big") for i in (16, 20)] == [1280, 800]
+
+
+def test_a_web_server_has_an_address(example):
+    said = example("server.mjs").splitlines()
+    assert said[0].startswith("http://8000-")
+    assert "<h1>Hello from a sandbox</h1>" in said[1]
+
+
+def test_a_chart_comes_as_a_picture_and_as_data(example, daemon, place):
+    kit.bring_image(daemon, "interpreter")
+    said = example("chart.mjs", "chart.png").splitlines()
+    assert said[0] == 'bar chart "Rain" in chart.png'
+    assert said[1:] == ["Jan 54", "Feb 41", "Mar 48", "Apr 39", "May 52", "Jun 61", "mean 49.166666666666664"]
+    assert (place / "chart.png").read_bytes().startswith(b"\x89PNG")
