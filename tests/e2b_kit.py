@@ -17,7 +17,7 @@ SETS = ("latest", "middle", "oldest")
 DOMAIN = "warren.test"
 FILES = sorted(p.name for p in HERE.glob("*.test.mjs"))
 # The built-in image that a file of tests stands on, by the first word of its name.
-IMAGES = {"desktop": "desktop"}
+IMAGES = {"desktop": "desktop", "interpreter": "code-interpreter"}
 # Files whose tests do to the daemon what others would suffer from: the arguments of one of their own.
 OWN = {"limits.test.mjs": ("--rate-limit", "5", "--rate-burst", "60", "--pool", "0")}
 

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from tornado import web
 
 from .driver import BashSession, JavaSession, NodeSession
-from .jupyter import JupyterSession, PythonSession
+from .jupyter import JupyterSession, PythonSession, RSession
 
 HOME = os.path.expanduser("~")
 CONTEXTS_MAX = 100
@@ -20,7 +20,10 @@ QUEUED_MAX = 64  # events that the client has not taken yet
 AGAIN_S = 2      # between interrupts of what does not stop
 PATIENCE_S = 6   # then a session that can be stuck for good is ended
 ALIASES = {"js": "javascript", "ts": "typescript", "py": "python", "python3": "python", "sh": "bash"}
-KERNELS = {"python": PythonSession, "javascript": NodeSession, "typescript": NodeSession, "bash": BashSession}
+KERNELS = {  # and the program that it needs
+    "python": (PythonSession, "python3"), "javascript": (NodeSession, "node"), "typescript": (NodeSession, "node"),
+    "bash": (BashSession, "bash"), "r": (RSession, "R"), "java": (JavaSession, "java"),
+}
 
 
 class Refused(web.HTTPError):
@@ -32,10 +35,12 @@ class Refused(web.HTTPError):
 
 
 def session_for(language):
-    if language == "java" and shutil.which("java"):
-        return JavaSession()
-    kind = KERNELS.get(language)
-    return kind() if kind else JupyterSession({"r": "ir"}.get(language, language))
+    kind, program = KERNELS.get(language, (None, None))
+    if not kind:
+        return JupyterSession(language)
+    if not shutil.which(program):
+        raise Refused(500, f"no kernel for '{language}': this image has no '{program}'")
+    return kind()
 
 
 def known(language):

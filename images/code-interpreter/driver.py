@@ -150,7 +150,7 @@ class DriverSession:
     async def run(self, code, language, env, news):
         self.count += 1
         yield {"type": "number_of_executions", "execution_count": self.count}
-        mark = f"\x00{uuid.uuid4().hex}\x00" if self.binary_mark else uuid.uuid4().hex
+        mark = uuid.uuid4().hex
         for printed in self.printed:
             printed.begin(mark.encode())
         try:
@@ -186,28 +186,30 @@ class DriverSession:
             if event["type"] in ("stdout", "stderr"):
                 yield event
 
-    binary_mark = True
-
 
 class NodeSession(DriverSession):
     argv = ["node", "--experimental-vm-modules", "--no-warnings", os.path.join(HERE, "javascript.js")]
 
 
-class JavaSession(DriverSession):
-    argv = ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", HERE, "Interpreter"]
-
-
-class BashSession(DriverSession):
-    """Bash reads no JSON: a request is the mark, the variables, an empty field and the code, each
-    ended by a NUL; what it answers is the exit status."""
-    with open(os.path.join(HERE, "shell.sh")) as program:
-        argv = ["bash", "--norc", "--noprofile", "-c", program.read(), "bash"]
-    binary_mark = False
+class PlainSession(DriverSession):
+    """For those who read no JSON: a request is the mark, the sandbox's new variables, an empty field,
+    those of this execution, an empty field and the code, each ended by a NUL."""
 
     def request(self, code, language, env, news, mark):
         fields = [mark, *(f"{k}={v}" for k, v in news.items()), "",
                   *(f"{k}={v}" for k, v in env.items()), "", code.replace("\0", "")]
         return b"".join(f.encode() + b"\0" for f in fields)
+
+
+class JavaSession(PlainSession):
+    argv = ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            "--add-opens=java.base/java.util=ALL-UNNAMED", os.path.join(HERE, "Interpreter.java")]
+
+
+class BashSession(PlainSession):
+    """What bash answers is an exit status."""
+    with open(os.path.join(HERE, "shell.sh")) as program:
+        argv = ["bash", "--norc", "--noprofile", "-c", program.read(), "bash"]
 
     def event_of(self, line):
         word = line.decode().strip()

@@ -131,7 +131,7 @@ function bundle(value) {
 }
 const isData = v => Array.isArray(v) || Object.getPrototypeOf(v) === Object.prototype
 
-const show = data => tell({ type: 'result', main: false, data })
+const show = data => { tell({ type: 'result', main: false, data }) }
 const display = value => show(bundle(value))
 const $$ = {
   html: v => show({ 'text/html': String(v) }),

@@ -4,6 +4,7 @@ What the kernel publishes is read as it comes and kept until it is asked for: a 
 listened to would drop it.
 """
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -80,16 +81,20 @@ class JupyterSession:
         self.running = None
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def send(self, code, env, news):
+    def send(self, code, env, news, silent=False):
         session = self.client.session
         message = session.msg("execute_request", {
-            "code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False,
+            "code": code, "silent": silent, "store_history": not silent, "user_expressions": {}, "allow_stdin": False,
             "stop_on_error": False}, metadata={"warren": {"env": env, "news": news}})
         self.queue, self.running = asyncio.Queue(), message["header"]["msg_id"]
         self.client.shell_channel.send(message)
 
     async def run(self, code, language, env, news):
         self.send(code, env, news)
+        async for event in self.events():
+            yield event
+
+    async def events(self):
         while True:
             try:
                 message = await asyncio.wait_for(self.queue.get(), LOOK_S)
@@ -103,6 +108,47 @@ class JupyterSession:
                 if event["type"] == "end":
                     self.running = None
                     return
+
+
+class RSession(JupyterSession):
+    def __init__(self):
+        super().__init__("ir")
+        self.manager._kernel_spec = KernelSpec(
+            argv=["R", "--slave", "-e", "IRkernel::main()", "--args", "{connection_file}"], display_name="R",
+            language="R")
+
+    async def start(self, cwd, env):
+        await super().start(cwd, env)
+        await self.quietly("options(jupyter.rich_display = TRUE)")
+
+    async def quietly(self, code):
+        """Code of ours, between executions."""
+        self.send(code, {}, {}, silent=True)
+        async for event in self.events():
+            if event["type"] == "error":
+                raise RuntimeError(event["value"])
+
+    async def run(self, code, language, env, news):
+        """R's kernel knows nothing of our variables: they are set by code of ours before and put back after."""
+        if news:
+            await self.quietly(f"Sys.setenv({assignments(news)})")
+        if env:
+            names = ", ".join(map(r_text, env))
+            await self.quietly(f".warren_before <- Sys.getenv(c({names}), unset = NA, names = TRUE); "
+                               f"Sys.setenv({assignments(env)})")
+        async for event in super().run(code, language, {}, {}):
+            if event["type"] == "end" and env:
+                await self.quietly("for (.n in names(.warren_before)) if (is.na(.warren_before[[.n]])) "
+                                   "Sys.unsetenv(.n) else do.call(Sys.setenv, as.list(.warren_before[.n]))")
+            yield event
+
+
+def r_text(text):
+    return json.dumps(text, ensure_ascii=False)
+
+
+def assignments(env):
+    return ", ".join(f"`{name}` = {r_text(value)}" for name, value in env.items() if "`" not in name)
 
 
 class PythonSession(JupyterSession):

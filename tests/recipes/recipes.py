@@ -69,6 +69,29 @@ manager.shutdown_kernel(now=True)
     assert place.api.out(box, "id -un; sudo -n id -un; node -p 1+1") == "user\nroot\n2\n"
 
 
+def run_code(place, box, code, language):
+    """What the interpreter in there answers, event by event."""
+    body = json.dumps({"code": code, "language": language, "env_vars": {"OWN": "mine"}})
+    out = place.api.out(box, ["curl", "-sS", "-d", body, "http://localhost:49999/execute"], timeout=120)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.mark.timeout(3000)
+def test_code_interpreter_all(place):
+    box = make(place, "code-interpreter-all")
+    for language, code, want in (("r", "x <- 40; print('out')\npaste(x + 2, Sys.getenv('OWN'))", '[1] "42 mine"'),
+                                 ("java", 'int x = 40; System.out.println("out");\n(x + 2) + " " + System.getenv("OWN")',
+                                  "42 mine")):
+        events = run_code(place, box, code, language)
+        assert "".join(e["text"] for e in events if e["type"] == "stdout").endswith("out\n" if language == "java" else 'out"\n')
+        assert [e["text"] for e in events if e["type"] == "result"] == [want], events
+        assert events[-1] == {"type": "end_of_execution"}
+    assert [e["name"] for e in run_code(place, box, "x.nope()", "java") if e["type"] == "error"] == ["CompilationError"]
+    assert [e["name"] for e in run_code(place, box, 'throw new IllegalStateException("bad");', "java")
+            if e["type"] == "error"] == ["IllegalStateException"]
+    assert any("bad" in e["value"] for e in run_code(place, box, "stop('bad')", "r") if e["type"] == "error")
+
+
 @pytest.mark.timeout(3000)
 def test_claude(place):
     box = make(place, "claude")
