@@ -112,8 +112,9 @@ public class Interpreter {
                 tellError("CompilationError", why.lines().findFirst().orElse("rejected"), source.strip() + "\n" + why);
                 return null;
             }
-            if (event.snippet().kind() == Snippet.Kind.EXPRESSION && event.value() != null)
-                value = event.value();
+            boolean expression = event.snippet().kind() == Snippet.Kind.EXPRESSION
+                || event.snippet().subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND;
+            value = expression && event.value() != null ? event.value() : "";
         }
         return value;
     }

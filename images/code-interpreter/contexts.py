@@ -17,8 +17,8 @@ from .jupyter import JupyterSession, PythonSession, RSession
 HOME = os.path.expanduser("~")
 CONTEXTS_MAX = 100
 QUEUED_MAX = 64  # events that the client has not taken yet
-AGAIN_S = 2      # between interrupts of what does not stop
-PATIENCE_S = 6   # then a session that can be stuck for good is ended
+AGAIN_S = 1      # between interrupts of what does not stop
+PATIENCE_S = 3   # then a session that can be stuck for good is ended
 ALIASES = {"js": "javascript", "ts": "typescript", "py": "python", "python3": "python", "sh": "bash"}
 KERNELS = {  # and the program that it needs
     "python": (PythonSession, "python3"), "javascript": (NodeSession, "node"), "typescript": (NodeSession, "node"),
@@ -56,7 +56,8 @@ class Context:
     def __init__(self, contexts, language, cwd):
         self.id, self.language, self.cwd = str(uuid.uuid4()), known(language), cwd
         self.contexts = contexts
-        self.lock = asyncio.Lock()
+        self.lock = asyncio.Lock()      # held while something runs
+        self.changing = asyncio.Lock()  # held while the session is exchanged
         self.session = None
         self.applied = {}  # of the sandbox's variables, what this session has
 
@@ -77,13 +78,21 @@ class Context:
 
     async def restart(self):
         """At once, also when something runs: that ends with an error."""
-        await self.stop()
-        await self.start()
+        async with self.changing:
+            await self.stop()
+            await self.start()
 
     async def stop(self):
         session, self.session = self.session, None
         if session:
             await session.stop()
+
+    async def living(self):
+        async with self.changing:
+            if not self.session or not self.session.alive():
+                await self.stop()
+                await self.start()
+            return self.session
 
     async def execute(self, code, language, env):
         """Events of one execution. Closing this early interrupts it, and waits until it has stopped."""
@@ -92,10 +101,12 @@ class Context:
                 yield unexpected("the context was removed")
                 yield {"type": "end_of_execution"}
                 return
-            if not self.session or not self.session.alive():
-                await self.stop()
-                await self.start()
-            session = self.session
+            try:
+                session = await self.living()
+            except Refused as refused:
+                yield unexpected(refused.message)
+                yield {"type": "end_of_execution"}
+                return
             news = {k: v for k, v in self.contexts.env.items() if self.applied.get(k) != v}
             self.applied.update(news)
             queue = asyncio.Queue(QUEUED_MAX)

@@ -163,6 +163,8 @@ class DriverSession:
             if event["type"] == "gone":
                 async for words in self.last_words():
                     yield words
+                for word in self.farewell(await self.process.wait()):
+                    yield word
                 return
             if event["type"] == "drained":
                 left -= 1
@@ -175,6 +177,10 @@ class DriverSession:
         for event in last:
             yield event
         yield {"type": "end"}
+
+    def farewell(self, status):
+        """What its own end means, if it means anything."""
+        return []
 
     async def last_words(self):
         """What a program printed before it died may still be on its way."""
@@ -215,4 +221,13 @@ class BashSession(PlainSession):
         word = line.decode().strip()
         if word == "done":
             return {"type": "done"}
-        return {"type": "error", "name": "ExitStatus", "value": f"exit status {word}", "traceback": ""}
+        return self.status(word)
+
+    def status(self, text):
+        return {"type": "error", "name": "ExitStatus", "value": f"exit status {text}", "traceback": ""}
+
+    def farewell(self, status):
+        """`exit`, or `set -e` and something that failed: the next execution has a new shell."""
+        if status < 0:
+            return []
+        return [self.status(f"{status}, and the shell ended"), {"type": "end"}]

@@ -205,10 +205,12 @@ async function run({ code, language, env, news, mark }, number) {
   }
   interrupted = cell = null
   put(before)
-  for (const stream of [process.stdout, process.stderr]) await new Promise(done => stream.write(mark, done))
+  for (const write of writes) await new Promise(done => write(mark, done))
   tell({ type: 'done' })
 }
 
+// Kept from before any code could put something else in their place.
+const writes = [process.stdout, process.stderr].map(stream => stream.write.bind(stream))
 let waiting = [], number = 0, chain = Promise.resolve()
 // Not as a file: a thread that waits in read would keep process.exit from ending.
 const input = new net.Socket({ fd: 3, readable: true, writable: false })

@@ -1,7 +1,7 @@
 """A session on a Jupyter kernel: ours for Python, any that is installed by its name.
 
-What the kernel publishes is read as it comes and kept until it is asked for: a kernel that is not
-listened to would drop it.
+What the kernel publishes is read as it comes and kept until it is asked for: it would be dropped
+otherwise. A kernel that is far ahead of its client is halted until the client has caught up.
 """
 import asyncio
 import json
@@ -19,6 +19,8 @@ from .results import result_of
 
 START_S = 60
 LOOK_S = 0.3  # how often a silent kernel is looked after
+KEPT_MAX = 8 * 1024 * 1024  # characters that the client has not taken; then the kernel is halted
+MESSAGE_COST = 1024         # what an empty message counts for
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -31,6 +33,7 @@ class JupyterSession:
                                           connection_file=os.path.join(self.place, "kernel.json"))
         self.client = self.readers = None
         self.queue, self.running = asyncio.Queue(), None
+        self.kept, self.halted = 0, False
 
     async def start(self, cwd, env):
         await self.manager.start_kernel(cwd=cwd, env=env)
@@ -57,6 +60,14 @@ class JupyterSession:
             message = await self.client.get_iopub_msg(timeout=None)
             if self.running and message["parent_header"].get("msg_id") == self.running:
                 self.queue.put_nowait(message)
+                self.count(cost_of(message))
+
+    def count(self, change):
+        self.kept += change
+        halt = self.kept > (KEPT_MAX // 2 if self.halted else KEPT_MAX)
+        if halt != self.halted and self.alive():
+            os.kill(self.manager.provisioner.process.pid, signal.SIGSTOP if halt else signal.SIGCONT)
+            self.halted = halt
 
     async def read_replies(self):
         while True:
@@ -87,7 +98,15 @@ class JupyterSession:
             "code": code, "silent": silent, "store_history": not silent, "user_expressions": {}, "allow_stdin": False,
             "stop_on_error": False}, metadata={"warren": {"env": env, "news": news}})
         self.queue, self.running = asyncio.Queue(), message["header"]["msg_id"]
+        self.count(-self.kept)
         self.client.shell_channel.send(message)
+
+    async def quietly(self, code):
+        """Code of ours, between executions."""
+        self.send(code, {}, {}, silent=True)
+        async for event in self.events():
+            if event["type"] == "error":
+                raise RuntimeError(event["value"])
 
     async def run(self, code, language, env, news):
         self.send(code, env, news)
@@ -102,6 +121,7 @@ class JupyterSession:
                 if self.running and self.alive():
                     continue
                 return
+            self.count(-cost_of(message))
             event = event_of(message)
             if event:
                 yield event
@@ -121,13 +141,6 @@ class RSession(JupyterSession):
         await super().start(cwd, env)
         await self.quietly("options(jupyter.rich_display = TRUE)")
 
-    async def quietly(self, code):
-        """Code of ours, between executions."""
-        self.send(code, {}, {}, silent=True)
-        async for event in self.events():
-            if event["type"] == "error":
-                raise RuntimeError(event["value"])
-
     async def run(self, code, language, env, news):
         """R's kernel knows nothing of our variables: they are set by code of ours before and put back after."""
         if news:
@@ -136,11 +149,20 @@ class RSession(JupyterSession):
             names = ", ".join(map(r_text, env))
             await self.quietly(f".warren_before <- Sys.getenv(c({names}), unset = NA, names = TRUE); "
                                f"Sys.setenv({assignments(env)})")
+        last = None  # a value that is shown: the result if nothing comes after it
         async for event in super().run(code, language, {}, {}):
+            if last:
+                last["is_main_result"] = event["type"] == "end"
+                yield last
+            last = event if event["type"] == "result" else None
+            if last:
+                continue
             if event["type"] == "end" and env:
                 await self.quietly("for (.n in names(.warren_before)) if (is.na(.warren_before[[.n]])) "
                                    "Sys.unsetenv(.n) else do.call(Sys.setenv, as.list(.warren_before[.n]))")
             yield event
+        if last:
+            yield last
 
 
 def r_text(text):
@@ -157,6 +179,17 @@ class PythonSession(JupyterSession):
         self.manager._kernel_spec = KernelSpec(
             argv=[sys.executable, "-P", "-m", "warren_interpreter.kernel", "-f", "{connection_file}"],
             display_name="Python", language="python")
+
+    async def start(self, cwd, env):
+        await super().start(cwd, env)
+        await self.quietly("1")  # the first execution loads what it needs: not while somebody waits for it
+
+
+def cost_of(message):
+    content = message["content"]
+    data = content.get("data")
+    shown = data.values() if isinstance(data, dict) else ()
+    return MESSAGE_COST + len(content.get("text", "")) + sum(len(v) for v in shown if isinstance(v, str))
 
 
 def event_of(message):

@@ -230,10 +230,10 @@ test('listCodeContexts :: the default ones and those that were made', async t =>
 
 test('restartCodeContext :: its state is gone, it is not', async t => {
   needs(t, sbx.restartCodeContext, 'no restartCodeContext')
-  const context = await sbx.createCodeContext()
+  const context = await sbx.createCodeContext({ language: 'javascript' })
   await python('gone = 1', { context })
   await sbx.restartCodeContext(context)
-  assert.equal((await error('gone', c => python(c, { context }))).name, 'NameError')
+  assert.equal((await error('gone', c => python(c, { context }))).name, 'ReferenceError')
   await sbx.restartCodeContext(context.id)
   await sbx.removeCodeContext(context)
 })
@@ -249,7 +249,7 @@ test('restartCodeContext :: what runs meanwhile ends with an error', async t => 
 
 test('removeCodeContext :: it is gone', async t => {
   needs(t, sbx.removeCodeContext, 'no removeCodeContext')
-  const context = await sbx.createCodeContext()
+  const context = await sbx.createCodeContext({ language: 'bash' })
   await sbx.removeCodeContext(context.id)
   await assert.rejects(python('1', { context, ...soon }), NotFoundError)
   assert.ok(!(await sbx.listCodeContexts()).some(c => c.id === context.id))
