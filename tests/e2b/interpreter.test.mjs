@@ -2,22 +2,13 @@
 import assert from 'node:assert/strict'
 import { before } from 'node:test'
 import * as ci from '@e2b/code-interpreter'
-import { create, needs, since, test as plainTest, until } from './lib.mjs'
+import { create, needs, since, test, until } from './lib.mjs'
 
 const { NotFoundError, Sandbox, SandboxError, TimeoutError } = ci
 const TEMPLATE = 'code-interpreter-v1'
-// Older ones call the interpreter by a name under a domain, whatever E2B_SANDBOX_URL says.
-const reachable = !process.env.E2B_SANDBOX_URL || since('2.7.1')
 
 let sbx
-before(async () => { if (reachable) sbx = await create({ envs: { FROM: 'sandbox' } }, TEMPLATE, Sandbox) })
-
-function test (name, fn) {
-  plainTest(name, async t => {
-    needs(t, reachable, 'calls the interpreter by name, over TLS')
-    await fn(t)
-  })
-}
+before(async () => { sbx = await create({ envs: { FROM: 'sandbox' } }, TEMPLATE, Sandbox) })
 
 // A call that fails leaves its timer running, and node waits for it: a minute, by default.
 const soon = { requestTimeoutMs: 8000 }
