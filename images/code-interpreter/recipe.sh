@@ -1,4 +1,4 @@
-# What code-interpreter and code-interpreter-all have in common; here, so that it counts in the hash of both.
+# What code-interpreter and interpreter-all have in common; here, so that it counts in the hash of both.
 . ./base.sh
 
 packages="$packages esbuild fonts-dejavu-core python3-ipykernel python3-jupyter-client python3-matplotlib \

@@ -77,8 +77,8 @@ def run_code(place, box, code, language):
 
 
 @pytest.mark.timeout(3000)
-def test_code_interpreter_all(place):
-    box = make(place, "code-interpreter-all")
+def test_interpreter_all(place):
+    box = make(place, "interpreter-all")
     for language, code, want in (("r", "x <- 40; print('out')\npaste(x + 2, Sys.getenv('OWN'))", '[1] "42 mine"'),
                                  ("java", 'int x = 40; System.out.println("out");\n(x + 2) + " " + System.getenv("OWN")',
                                   "42 mine")):

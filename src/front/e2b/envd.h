@@ -41,6 +41,8 @@ int envd_keepalive_ms(struct request *req);
 int envd_timeout_ms(struct request *req, int64_t *ret_ms, struct err *err);
 /* What every command finds in its environment, below what the sandbox and the call have. */
 int envd_put_env(const struct sandbox *s, struct pairs *env);
+/* All that it has, as an object. */
+int envd_tell_env(const struct sandbox *s, struct jout *j);
 
 int envd_process_start(struct request *req, struct err *err);
 int envd_process_connect(struct request *req, struct err *err);

@@ -22,23 +22,29 @@ int envd_put_env(const struct sandbox *s, struct pairs *env)
     return r < 0 ? r : pairs_add(env, "E2B_TEMPLATE_ID", e2b_template_of(s));
 }
 
+int envd_tell_env(const struct sandbox *s, struct jout *j)
+{
+    struct pairs env = { 0 };
+    int r = pairs_copy(&s->spec.env, &env);
+    if (r >= 0)
+        r = envd_put_env(s, &env); /* these are not the caller's to say */
+    jout_open(j, NULL, '{');
+    for (size_t i = 0; i < env.n; i++)
+        jout_member(j, env.names[i], env.values[i]);
+    jout_close(j, '}');
+    pairs_done(&env);
+    return r;
+}
+
 int envd_envs(struct request *req, struct err *err)
 {
     _cleanup_(envd_leave) struct envd envd = { 0 };
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
-    struct pairs env = { 0 };
     struct jout j = JOUT_INIT(&b);
     int r = envd_enter(req, true, &envd, err);
     if (r != 0)
         return r < 0 ? r : 0;
-    r = pairs_copy(&envd.s.spec.env, &env);
-    if (r >= 0)
-        r = envd_put_env(&envd.s, &env); /* these are not the caller's to say */
-    jout_open(&j, NULL, '{');
-    for (size_t i = 0; i < env.n; i++)
-        jout_member(&j, env.names[i], env.values[i]);
-    jout_close(&j, '}');
-    pairs_done(&env);
+    r = envd_tell_env(&envd.s, &j);
     if (r < 0)
         return err_set(err, -r, "cannot allocate an environment");
     reply_header(req, "Cache-Control", "%s", "no-store");

@@ -12,6 +12,7 @@
 #include "front/e2b/envd.h"
 #include "front/http/auth.h"
 #include "front/http/relay.h"
+#include "front/previews.h"
 
 #define INTERPRETER_PORT 49999
 #define DIAL_MS 5000
@@ -38,6 +39,11 @@ static unsigned read_port(const char *text)
 static int check_token(struct request *req, const struct visit *v, struct err *err)
 {
     const char *token = request_header(req, "X-Access-Token");
+    const char *visitor = request_header(req, "E2b-Traffic-Access-Token");
+    if (pairs_get(&v->s.spec.metadata, PREVIEWS_PRIVATE) &&
+        !(visitor && token_is(req->core, PREVIEWS_TOKEN, v->s.id, visitor)))
+        return err_name(err, EPERM, "forbidden",
+                        "The sandbox is private: send its token as e2b-traffic-access-token");
     bool runs = req->uri.nsegments == 2 && strcmp(req->uri.segments[1], "execute") == 0;
     if (v->port != INTERPRETER_PORT || (!token && (!runs || e2b_is_open(&v->s))))
         return 0;
@@ -52,14 +58,9 @@ static int put_env(const struct sandbox *s, struct buf *line)
 {
     _cleanup_(buf_done) struct buf text = BUF_INIT(ENV_MAX);
     struct jout j = JOUT_INIT(&text);
-    jout_open(&j, NULL, '{');
-    for (size_t i = 0; i < s->spec.env.n; i++)
-        jout_member(&j, s->spec.env.names[i], s->spec.env.values[i]);
-    jout_member(&j, "E2B_SANDBOX", "true");
-    jout_member(&j, "E2B_SANDBOX_ID", s->id);
-    jout_member(&j, "E2B_TEMPLATE_ID", s->spec.template ? s->spec.template : s->spec.image);
-    jout_close(&j, '}');
-    int r = jout_done(&j);
+    int r = envd_tell_env(s, &j);
+    if (r >= 0)
+        r = jout_done(&j);
     if (r >= 0)
         r = buf_puts(line, "E2b-Sandbox-Env: ");
     return r < 0 ? r : base64_encode(text.data, text.len, line);
@@ -136,7 +137,8 @@ static int enter(struct request *req, struct visit *v, struct err *err)
         return err_name(err, EINVAL, "invalid_request", "Invalid sandbox port");
     (void)snprintf(v->id, sizeof(v->id), "%s", id);
     struct err why = ERR_INIT;
-    if (sandbox_enter(req->core, NULL, id, &v->s, &why) < 0) {
+    if (sandbox_enter(req->core, NULL, id, &v->s, &why) < 0 &&
+        (e2b_wake(req, id) < 0 || sandbox_enter(req->core, NULL, id, &v->s, &why) < 0)) {
         v->gone = true;
         return 0;
     }

@@ -1,4 +1,4 @@
-# code-interpreter-all - code-interpreter with the languages that take most room: R and Java. Its
+# interpreter-all - code-interpreter with the languages that take most room: R and Java. Its
 # directory is the other's.
 . ./code-interpreter/recipe.sh
 
