@@ -123,6 +123,18 @@ def test_a_page_out_of_a_sandbox_is_none_of_the_daemons(envd):
     assert got.headers["Content-Security-Policy"] == "sandbox"
 
 
+def test_parts_name_each_file_once(envd):
+    def send(*names, query=""):
+        body = b"".join(f'--b\r\nContent-Disposition: form-data; name="file"; filename="{n}"\r\n\r\n{n}\r\n'.encode()
+                        for n in names) + b"--b--\r\n"
+        return envd.call("POST", f"/files{query}", body, {"Content-Type": "multipart/form-data; boundary=b"})
+    assert [w["path"] for w in send("once/a", "once/b").json] == ["/home/user/once/a", "/home/user/once/b"]
+    assert send("once/a", "once/b", "once/a").status == 400
+    assert send("x", "y", query="?path=once/c").status == 400
+    assert send("x", query="?path=once/c").status == 200 and envd.call("GET", "/files?path=once/c").body == b"x"
+    assert send("").status == 400
+
+
 def test_metadata_replaces_what_there_was(envd):
     written = put(envd, "m.txt", b"1", **{"X-Metadata-Author": "Ann", "X-Metadata-kind": "note"})
     assert written.json[0]["metadata"] == {"author": "Ann", "kind": "note"}

@@ -19,6 +19,8 @@ struct upload {
     struct file_call *call;  /* the file that is being written */
     bool ignored;            /* a part that is no file */
     struct pairs metadata;   /* of each file that is written */
+    char *asked;             /* the name of the part that is being written */
+    char **names;            /* those of the parts before it */
     char **written;
     size_t n_written;
 };
@@ -31,8 +33,12 @@ static void upload_free(struct upload *u)
     file_call_free(u->call);
     decoder_free(u->decoder);
     envd_leave(&u->envd);
-    for (size_t i = 0; i < u->n_written; i++)
+    for (size_t i = 0; i < u->n_written; i++) {
+        free(u->names[i]);
         free(u->written[i]);
+    }
+    free(u->asked);
+    free(u->names);
     free(u->written);
     pairs_done(&u->metadata);
     free(u);
@@ -47,6 +53,14 @@ static int file_open(struct upload *u, const char *path, struct err *err)
     if (u->n_written == WRITTEN_MAX)
         return err_name(err, EINVAL, "invalid_request", "over %d files in one request",
                         WRITTEN_MAX);
+    for (size_t i = 0; i < u->n_written; i++)
+        if (strcmp(u->names[i], path) == 0)
+            return err_name(err, EINVAL, "invalid_request",
+                            "you cannot upload multiple files to the same path '%.200s'", path);
+    free(u->asked);
+    u->asked = strdup(path);
+    if (!u->asked)
+        return err_set(err, ENOMEM, "cannot allocate an upload");
     return file_begin(u->req->core, &u->envd.s, &ask, &u->call, err);
 }
 
@@ -82,6 +96,21 @@ static int file_data(void *arg, const char *p, size_t n, struct err *err)
     return r < 0 ? r : err_set(err, EIO, "the write ended early");
 }
 
+/* Takes the path, but not on failure. */
+static int remember(struct upload *u, char *path, struct err *err)
+{
+    char **names = reallocarray(u->names, u->n_written + 1, sizeof(*names));
+    if (names)
+        u->names = names;
+    char **written = names ? reallocarray(u->written, u->n_written + 1, sizeof(*written)) : NULL;
+    if (!written)
+        return err_set(err, ENOMEM, "cannot allocate an upload");
+    u->written = written;
+    u->names[u->n_written] = take_ptr(u->asked);
+    u->written[u->n_written++] = path;
+    return 0;
+}
+
 static int file_close(void *arg, struct err *err)
 {
     struct upload *u = arg;
@@ -94,14 +123,11 @@ static int file_close(void *arg, struct err *err)
     file_call_free(take_ptr(u->call));
     if (r >= 0)
         r = files_metadata_set(&u->envd, path, fresh, &u->metadata, err);
-    char **written = r < 0 ? NULL : reallocarray(u->written, u->n_written + 1, sizeof(*u->written));
-    if (!written) {
+    if (r >= 0)
+        r = remember(u, path, err);
+    if (r < 0)
         free(path);
-        return r < 0 ? r : err_set(err, ENOMEM, "cannot allocate an upload");
-    }
-    u->written = written;
-    u->written[u->n_written++] = path;
-    return 0;
+    return r;
 }
 
 /* ---- parts ---- */
@@ -116,9 +142,6 @@ static int part_begin(void *arg, const struct multipart_part *part, struct err *
     const char *path = query && *query ? query : part->filename;
     if (!path || !*path)
         return err_name(err, EINVAL, "invalid_request", "a part has no file name");
-    if (query && *query && u->n_written > 0)
-        return err_name(err, EINVAL, "invalid_request",
-                        "you cannot upload several files to one path");
     return file_open(u, path, err);
 }
 
