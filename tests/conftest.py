@@ -46,8 +46,8 @@ def tiny_tar():
 
 @pytest.fixture(scope="session")
 def daemon(tiny_tar):
-    """The shared instance: images `base` and `tiny`."""
-    d = harness.Daemon()
+    """The shared instance: images `base` and `tiny`, and TLS for names under warren.test."""
+    d = harness.Daemon(domain="warren.test")
     try:
         d.api.import_image("tiny", tiny_tar)
         d.api.import_image("base", harness.base_image())

@@ -1,6 +1,5 @@
 """E2B's packages in the releases that are tested, and the table that is made from what the tests saw."""
 import collections
-import contextlib
 import functools
 import json
 import os
@@ -14,7 +13,6 @@ HERE = ROOT / "tests/e2b"
 TABLE = ROOT / "docs/compatibility.md"
 PACKAGES = ("e2b", "@e2b/code-interpreter", "@e2b/desktop")
 SETS = ("latest", "middle", "oldest")
-DOMAIN = "warren.test"
 FILES = sorted(p.name for p in HERE.glob("*.test.mjs"))
 # The built-in image that a file of tests stands on, by the first word of its name.
 IMAGES = {"desktop": "desktop", "interpreter": "code-interpreter"}
@@ -63,21 +61,10 @@ def bring_image(daemon, name):
         assert done.returncode == 0, done.stderr[-2000:]
 
 
-@contextlib.contextmanager
-def front(node, place, daemon):
+def names(daemon):
     """Names under a domain, by TLS: e2b before 2.8 knows no E2B_SANDBOX_URL, before 2.4 no E2B_API_URL, and
     code-interpreter before 2.7 reaches its port by name alone. The variables that say where."""
-    place.mkdir()
-    key, cert = place / "key", place / "cert"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={DOMAIN}",
-                    "-addext", f"subjectAltName=DNS:*.{DOMAIN}", "-keyout", key, "-out", cert],
-                   check=True, capture_output=True)
-    server = subprocess.Popen([node, HERE / "front.mjs", daemon.url, key, cert], stdout=subprocess.PIPE, text=True)
-    try:
-        yield {"E2B_DOMAIN": f"{DOMAIN}:{int(server.stdout.readline())}", "NODE_EXTRA_CA_CERTS": str(cert)}
-    finally:
-        server.kill()
-        server.wait()
+    return {"E2B_DOMAIN": f"{daemon.domain}:{daemon.tls_port}", "NODE_EXTRA_CA_CERTS": str(daemon.cert)}
 
 
 def environment(daemon):

@@ -249,7 +249,7 @@ def kill_all(pids, shuffle):
 class Daemon:
     """One instance in directories of its own; survives being killed, as the sandboxes do."""
 
-    def __init__(self, *args, key=KEY, env=None, below=""):
+    def __init__(self, *args, key=KEY, env=None, below="", domain=None):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="wt-", dir="/tmp"))
         self.dir.chmod(0o755)
         self.reports = self.dir / "reports"  # a sanitizer's; warrend writes there without root
@@ -263,6 +263,10 @@ class Daemon:
         self.port = free_port()
         self.args = [str(a) for a in args]
         self.key, self.env = key, env or {}
+        self.domain = domain or "localhost"  # of previews; a name of its own comes with TLS
+        if domain:
+            self.tls_port = free_port()
+            self.args += self.certify()
         self.process = None
         self.api = Api(lambda t: http.client.HTTPConnection("127.0.0.1", self.port, timeout=t), key)
         self.admin = Api(lambda t: UnixConnection(self.run / "warren.sock", t), None)
@@ -274,6 +278,16 @@ class Daemon:
                 self.teardown()
             shutil.rmtree(self.dir, ignore_errors=True)
             raise
+
+    def certify(self):
+        """A certificate for every name under the domain, and the options that use it."""
+        self.cert, key = self.dir / "cert.pem", self.dir / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", f"/CN={self.domain}", "-keyout", key, "-out", self.cert,
+                        "-addext", f"subjectAltName=DNS:*.{self.domain},IP:127.0.0.1"],
+                       check=True, capture_output=True)
+        return ["--preview-domain", self.domain, "--tls-listen", f"127.0.0.1:{self.tls_port}",
+                "--tls-cert", str(self.cert), "--tls-key", str(key)]
 
     @property
     def url(self):

@@ -22,9 +22,8 @@ def node(place):
 
 
 @pytest.fixture(scope="module")
-def names(place, node, daemon):
-    with kit.front(node, place / "front", daemon) as variables:
-        yield variables
+def names(daemon):
+    return kit.names(daemon)
 
 
 @pytest.fixture(scope="module")

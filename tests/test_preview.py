@@ -21,7 +21,7 @@ SERVER = pathlib.Path(__file__).with_name("preview_server.py").read_text()
 GONE = "a" * 20
 
 
-def host_of(sandbox, port, domain="localhost"):
+def host_of(sandbox, port, domain="warren.test"):
     return f"{port}-{sandbox}.{domain}"
 
 
@@ -75,7 +75,7 @@ def test_a_port_answers_under_its_name(daemon, site):
     assert headers["x-forwarded-proto"] == "http"
     assert headers["x-forwarded-for"] == "127.0.0.1"
     # Whatever the case, and with a port.
-    assert get(daemon, host_of(site.upper(), 3000, f"LocalHost:{daemon.port}")).status == 200
+    assert get(daemon, host_of(site.upper(), 3000, f"Warren.Test:{daemon.port}")).status == 200
 
 
 def test_a_connection_is_used_again_on_both_sides(daemon, site):
@@ -350,3 +350,110 @@ def test_a_broker_that_is_killed_is_back_at_once(daemon, site):
     # What comes while it is away waits for the next one.
     assert get(daemon, host_of(site, 3000)).status == 200
     assert daemon.pids("warren-broker") != before
+
+
+def test_the_domain_is_localhost_unless_said(fresh):
+    reply = get(fresh, host_of(GONE, 3000, "localhost"))
+    assert reply.status == 502 and reply.code == "sandbox_not_found"
+
+
+# -- TLS
+
+def secure(daemon, host, alpn=None):
+    context = ssl.create_default_context(cafile=daemon.cert)
+    if alpn:
+        context.set_alpn_protocols(alpn)
+    raw_socket = socket.create_connection(("127.0.0.1", daemon.tls_port), timeout=harness.DEADLINE)
+    return context.wrap_socket(raw_socket, server_hostname=host)
+
+
+def ask(sock, host, path, method="GET", body=b"", headers=None):
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Content-Length: {len(body)}",
+             *(f"{k}: {v}" for k, v in (headers or {}).items())]
+    sock.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    r = http.client.HTTPResponse(sock, method=method)
+    r.begin()
+    return harness.Reply(r.status, r.headers, r.read())
+
+
+def test_previews_and_the_api_answer_under_tls(daemon, site):
+    host = host_of(site, 3000)
+    with secure(daemon, host, ["h2", "http/1.1"]) as s:
+        assert s.selected_alpn_protocol() == "http/1.1"
+        for _ in range(3):
+            reply = ask(s, host, "/x")
+            headers = dict(map(tuple, reply.json["headers"]))
+            assert headers["x-forwarded-proto"] == "https"
+            data = os.urandom(3_000_000)
+            assert ask(s, host, "/up", "POST", data).json["sha256"] == hashlib.sha256(data).hexdigest()
+            assert len(ask(s, host, "/big?n=5000000").body) == 5_000_000
+            # The API, on the same connection; and as E2B's clients call it.
+            key = {"Authorization": f"Bearer {daemon.key}", "X-API-Key": daemon.key}
+            assert ask(s, "127.0.0.1", f"/v1/sandboxes/{site}", headers=key).json["id"] == site
+            assert ask(s, "127.0.0.1", f"/v1/sandboxes/{site}").status == 401
+            reply = ask(s, f"api.{daemon.domain}", f"/sandboxes/{site}", headers=key)
+            assert reply.json["sandboxID"] == site
+            assert reply.json["domain"] == f"{daemon.domain}:{daemon.tls_port}"
+            assert ask(s, host_of(site, 49983), "/health").status == 204
+
+
+def test_a_websocket_passes_under_tls(daemon, site):
+    host = host_of(site, 3000)
+    with secure(daemon, host) as s:
+        f = websocket(s, host)
+        for n in (1, 20_000):
+            data = os.urandom(n)
+            s.sendall(data)
+            assert f.read(n) == data
+
+
+def test_what_is_not_tls_costs_a_bounded_time(daemon, site):
+    with socket.create_connection(("127.0.0.1", daemon.tls_port), timeout=harness.DEADLINE) as s:
+        s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            while s.recv(4096):
+                pass
+    context = ssl.create_default_context(cafile=daemon.cert)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with socket.create_connection(("127.0.0.1", daemon.tls_port), timeout=harness.DEADLINE) as s:
+        with context.wrap_socket(s, server_hostname=host_of(site, 3000)) as t:
+            assert ask(t, host_of(site, 3000), "/x").status == 200
+
+
+def test_a_certificate_that_is_not_there_is_said_at_the_start(tmp_path):
+    done = subprocess.run([harness.BUILD / "warrend", "--listen", "127.0.0.1:0", "--data", tmp_path / "d",
+                           "--run", tmp_path / "r", "--tls-listen", "127.0.0.1:0"],
+                          capture_output=True, text=True, timeout=harness.DEADLINE)
+    assert done.returncode == 2 and "go together" in done.stderr
+
+
+# -- E2B's settings
+
+def test_a_private_sandbox_wants_its_token_and_a_mask_is_told(daemon):
+    def call(method, path, body=None):
+        return daemon.api.call(method, f"/e2b{path}", body, {"X-API-Key": daemon.key})
+    made = call("POST", "/v2/sandboxes", {"templateID": "base", "network": {
+        "allowPublicTraffic": False, "maskRequestHost": "localhost:${PORT}"}})
+    assert made.status == 201, made
+    sandbox, token = made.json["sandboxID"], made.json["trafficAccessToken"]
+    try:
+        serve(daemon.api, sandbox, 3000)
+        host = host_of(sandbox, 3000)
+        assert get(daemon, host).status == 403
+        assert get(daemon, host, headers={"e2b-traffic-access-token": "0" * 64}).status == 403
+        reply = get(daemon, host, headers={"E2B-Traffic-Access-Token": token})
+        assert reply.status == 200
+        headers = dict(map(tuple, reply.json["headers"]))
+        assert headers["host"] == "localhost:3000" and headers["x-forwarded-host"] == host
+        assert "e2b-traffic-access-token" not in headers
+        # Nor does a connection that was opened with the token serve those without one.
+        assert get(daemon, host).status == 403
+        named = {"E2b-Sandbox-Id": sandbox, "E2b-Sandbox-Port": "3000"}
+        assert get(daemon, "x", "/e2b/", headers=named).status == 403
+        assert get(daemon, "x", "/e2b/", headers={**named, "E2B-Traffic-Access-Token": token}).status == 200
+        listed = call("GET", f"/sandboxes/{sandbox}").json
+        assert listed["metadata"] == {}
+    finally:
+        daemon.api.delete(sandbox)
+    bad = call("POST", "/v2/sandboxes", {"templateID": "base", "network": {"maskRequestHost": "a b"}})
+    assert bad.status == 400

@@ -6,9 +6,11 @@
 #include "base/loop.h"
 #include "broker/client.h"
 #include "broker/link.h"
+#include "broker/tls.h"
 
 struct broker {
     struct loop *loop;
     struct link *link;
     struct preview preview;
+    struct tls *tls; /* NULL: none */
 };

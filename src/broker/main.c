@@ -19,14 +19,15 @@
 #define LOG_MODULE "broker"
 
 struct config {
-    const char *run, *domain;
+    const char *run, *domain, *tls_cert, *tls_key;
     uint32_t uid, gid;
-    int link_fd, parent_fd, ready_fd;
+    int link_fd, tls_fd, parent_fd, ready_fd;
 };
 
 static const char usage[] =
     "usage: warren-broker --link-fd N --run DIR --domain NAME --uid UID\n"
-    "                     --gid GID [--parent-fd N] [--ready-fd N]\n"
+    "                     --gid GID [--tls-fd N --tls-cert FILE --tls-key FILE]\n"
+    "                     [--parent-fd N] [--ready-fd N]\n"
     "\n"
     "The part of warrend that the traffic of sandboxes goes through; warrend starts it.\n";
 
@@ -62,16 +63,19 @@ static int parse_args(int argc, char **argv, struct config *c)
         { "uid", required_argument, NULL, 'u' },
         { "gid", required_argument, NULL, 'g' },
         { "link-fd", required_argument, NULL, 'L' },
+        { "tls-fd", required_argument, NULL, 'T' },
+        { "tls-cert", required_argument, NULL, 'c' },
+        { "tls-key", required_argument, NULL, 'k' },
         { "parent-fd", required_argument, NULL, 'p' },
         { "ready-fd", required_argument, NULL, 'R' },
         { "log-level", required_argument, NULL, 'l' },
         { "log-format", required_argument, NULL, 'f' },
         { 0 },
     };
-    *c = (struct config){ .link_fd = -1, .parent_fd = -1, .ready_fd = -1 };
+    *c = (struct config){ .link_fd = -1, .tls_fd = -1, .parent_fd = -1, .ready_fd = -1 };
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
         uint32_t n = 0;
-        if (strchr("ugLpR", o) && parse_number(optarg, &n) < 0)
+        if (strchr("ugLTpR", o) && parse_number(optarg, &n) < 0)
             return -EINVAL;
         switch (o) {
         case 'r': c->run = optarg; break;
@@ -79,6 +83,9 @@ static int parse_args(int argc, char **argv, struct config *c)
         case 'u': c->uid = n; break;
         case 'g': c->gid = n; break;
         case 'L': c->link_fd = (int)n; break;
+        case 'T': c->tls_fd = (int)n; break;
+        case 'c': c->tls_cert = optarg; break;
+        case 'k': c->tls_key = optarg; break;
         case 'p': c->parent_fd = (int)n; break;
         case 'R': c->ready_fd = (int)n; break;
         default:
@@ -86,6 +93,8 @@ static int parse_args(int argc, char **argv, struct config *c)
                 return -EINVAL;
         }
     }
+    if (c->tls_fd >= 0 && (!c->tls_cert || !c->tls_key))
+        return -EINVAL;
     return c->run && c->domain && c->link_fd >= 0 && c->uid > 0 && c->gid > 0 ? 0 : -EINVAL;
 }
 
@@ -110,6 +119,12 @@ static const struct link_handler handlers[] = {
     { 0 },
 };
 
+static void on_tls(void *arg, int fd, struct ssl_st *ssl)
+{
+    struct broker *b = arg;
+    preview_client(&b->preview, fd, ssl);
+}
+
 /* ---- life ---- */
 
 struct parent {
@@ -126,7 +141,10 @@ static int run(const struct config *c, struct err *err)
 {
     struct broker b = { 0 };
     (void)signal(SIGPIPE, SIG_IGN);
-    int r = confine_enter(c->run, c->uid, c->gid, err);
+    int r = c->tls_fd < 0 ? 0 : tls_new(c->tls_cert, c->tls_key, &b.tls, err);
+    if (r < 0)
+        return r;
+    r = confine_enter(c->run, c->uid, c->gid, err);
     if (r < 0)
         return r;
     r = loop_new(&b.loop);
@@ -136,6 +154,10 @@ static int run(const struct config *c, struct err *err)
     if (r < 0)
         return r;
     r = preview_init(&b.preview, b.loop, b.link, c->domain, err);
+    if (r < 0)
+        return r;
+    if (b.tls)
+        r = tls_listen(b.tls, b.loop, c->tls_fd, on_tls, &b, err);
     if (r < 0)
         return r;
     struct parent parent = { { -1, on_parent }, b.loop };
@@ -149,6 +171,7 @@ static int run(const struct config *c, struct err *err)
     if (r < 0)
         r = err_set(err, -r, "the event loop failed");
     preview_done(&b.preview);
+    tls_free(b.tls);
     link_free(b.link);
     loop_free(b.loop);
     return r;

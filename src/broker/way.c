@@ -44,6 +44,7 @@ int way_find(const struct head *h, const char *domain, struct way *ret_way)
     const struct head_field *accept = head_find(h, "Accept");
     bool by_host = preview_host(h->host.p, h->host.n, domain, r.sandbox, &r.port);
     r.by_headers = !by_host && find_by_headers(h, &r);
+    r.api = !by_host && !r.by_headers && preview_is_api(h->host.p, h->host.n, domain);
     r.inside = r.by_headers || (by_host && !is_answered_here(r.port));
     if (!by_host && !r.by_headers) {
         r.sandbox[0] = '\0';
@@ -62,6 +63,6 @@ void way_rewrite(const struct way *way, struct rewrite *how)
     how->inside = way->inside;
     how->sandbox = !way->inside && way->sandbox[0] ? way->sandbox : NULL;
     how->port = way->port;
-    how->prefix = how->sandbox ? MOUNT : NULL;
+    how->prefix = how->sandbox || way->api ? MOUNT : NULL;
     how->strip = way->by_headers ? MOUNT : NULL;
 }

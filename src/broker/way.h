@@ -12,6 +12,7 @@
 
 struct way {
     bool inside;           /* a port of a sandbox; else warrend */
+    bool api;              /* warrend, as E2B's API */
     bool by_headers;       /* E2B's, not the Host */
     char sandbox[ID_SIZE]; /* "": none is named */
     unsigned port;

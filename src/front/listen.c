@@ -15,8 +15,8 @@
 #define PORT_TEXT_MAX 8
 #define UNIX_MODE 0660
 
-static int split(const char *address, char host[HOST_MAX], char port[PORT_TEXT_MAX],
-                 struct err *err)
+static int split(const char *option, const char *address, char host[HOST_MAX],
+                 char port[PORT_TEXT_MAX], struct err *err)
 {
     const char *colon = strrchr(address, ':');
     const char *from = address, *to = colon;
@@ -27,7 +27,7 @@ static int split(const char *address, char host[HOST_MAX], char port[PORT_TEXT_M
     size_t n = colon ? (size_t)(to - from) : 0, m = colon ? strlen(colon + 1) : 0;
     if (n == 0 || n >= HOST_MAX || m == 0 || m >= PORT_TEXT_MAX ||
         strspn(colon + 1, "0123456789") != m)
-        return err_set(err, EINVAL, "--listen '%s' is not ADDR:PORT, such as 127.0.0.1:7070",
+        return err_set(err, EINVAL, "%s '%s' is not ADDR:PORT, such as 127.0.0.1:7070", option,
                        address);
     memcpy(host, from, n);
     host[n] = '\0';
@@ -52,19 +52,20 @@ static int describe(int fd, char where[LISTEN_TEXT_MAX], struct err *err)
                                             : err_set(err, EINVAL, "cannot tell where we listen");
 }
 
-int listen_tcp(const char *address, char where[LISTEN_TEXT_MAX], struct err *err)
+int listen_tcp(const char *option, const char *address, char where[LISTEN_TEXT_MAX],
+               struct err *err)
 {
     char host[HOST_MAX], port[PORT_TEXT_MAX];
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
     struct addrinfo *found = NULL;
     const int on = 1;
 
-    int r = split(address, host, port, err);
+    int r = split(option, address, host, port, err);
     if (r < 0)
         return r;
     int e = getaddrinfo(host, port, &hints, &found);
     if (e != 0)
-        return err_set(err, EINVAL, "--listen '%s': %s", address, gai_strerror(e));
+        return err_set(err, EINVAL, "%s '%s': %s", option, address, gai_strerror(e));
     _cleanup_fd_ int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         r = err_set(err, errno, "cannot make a socket for '%s': %s", address, strerror(errno));

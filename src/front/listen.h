@@ -9,6 +9,8 @@
 
 /* "ADDR:PORT" or "[ADDR]:PORT"; fills `where` with what it was bound to (port 0 is resolved).
  * Returns the socket. */
-int listen_tcp(const char *address, char where[LISTEN_TEXT_MAX], struct err *err);
+/* `option`: which one said so, for the message of a failure. */
+int listen_tcp(const char *option, const char *address, char where[LISTEN_TEXT_MAX],
+               struct err *err);
 /* A unix socket at path, 0660, of that user and group; one left from before is replaced. */
 int listen_unix(const char *path, uid_t uid, gid_t gid, struct err *err);

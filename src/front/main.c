@@ -41,11 +41,13 @@ struct world {
     struct setup_user user;
     char *data, *run, *first_key;
     char cgroup[CGROUP_NAME_MAX], admin_path[ADMIN_PATH_MAX], where[LISTEN_TEXT_MAX];
+    char tls_where[LISTEN_TEXT_MAX];
     /* The directories as the daemon goes on knowing them: held open, so that it need not be allowed
      * through the directories above them once it is an ordinary user. */
     char data_ref[REF_MAX], run_ref[REF_MAX];
     int lock_fd, tcp_fd, admin_fd, data_fd, run_fd, archive_fd;
     int link_fd; /* to the broker */
+    int tls_fd;  /* for it to listen on; -1: none */
     struct child keeper, broker;
     struct core *core;
     struct previews *previews;
@@ -67,6 +69,7 @@ static void world_done(struct world *w)
     child_stop(&w->broker, KEEPER_STOP_MS);
     child_stop(&w->keeper, KEEPER_STOP_MS);
     cleanup_close(&w->link_fd);
+    cleanup_close(&w->tls_fd);
     cleanup_close(&w->tcp_fd);
     cleanup_close(&w->admin_fd);
     cleanup_close(&w->lock_fd);
@@ -103,7 +106,7 @@ static int name_cgroup(struct world *w, struct err *err)
 static int name_domain(struct world *w, struct err *err)
 {
     const char *text = w->options.preview_domain, *colon = strchr(text, ':');
-    const char *port = colon ? colon : strrchr(w->where, ':');
+    const char *port = colon ? colon : strrchr(w->tls_fd >= 0 ? w->tls_where : w->where, ':');
     char name[HOST_SIZE];
     size_t n = colon ? (size_t)(colon - text) : strlen(text);
     unsigned number;
@@ -180,7 +183,9 @@ static int prepare(struct world *w, struct err *err)
     if (r >= 0)
         r = setup_state(w->data, &w->user, err);
     if (r >= 0)
-        r = w->tcp_fd = listen_tcp(w->options.listen, w->where, err);
+        r = w->tcp_fd = listen_tcp("--listen", w->options.listen, w->where, err);
+    if (r >= 0 && w->options.tls_listen)
+        r = w->tls_fd = listen_tcp("--tls-listen", w->options.tls_listen, w->tls_where, err);
     if (r >= 0)
         r = name_domain(w, err);
     if (r >= 0 && snprintf(w->admin_path, sizeof(w->admin_path), "%s/warren.sock", w->run) < 0)
@@ -233,10 +238,14 @@ static int start_broker(struct world *w, struct err *err)
                            w->options.log_level,
                            "--log-format",
                            w->options.log_format,
+                           w->options.tls_cert ? "--tls-cert" : NULL,
+                           w->options.tls_cert,
+                           "--tls-key",
+                           w->options.tls_key,
                            NULL };
-    struct child_fd fds[] = { { "--link-fd", pair[1] } };
+    struct child_fd fds[] = { { "--link-fd", pair[1] }, { "--tls-fd", w->tls_fd } };
     struct child_config broker = {
-        .program = "warren-broker", .args = args, .fds = fds, .nfds = ARRAY_LEN(fds)
+        .program = "warren-broker", .args = args, .fds = fds, .nfds = w->tls_fd >= 0 ? 2 : 1
     };
     int r = child_start(&broker, &w->broker, err);
     (void)close(pair[1]);
@@ -332,6 +341,8 @@ static int run(struct world *w, struct err *err)
         return r;
     log_info("ready listen=%s user=%s data=%s run=%s cgroup=%s", w->where, w->user.name, w->data,
              w->run, w->cgroup);
+    if (w->tls_fd >= 0)
+        log_info("ready for TLS listen=%s domain=%s", w->tls_where, w->address);
     (void)printf("warrend ready on http://%s (admin socket %s)\n", w->where, w->admin_path);
     (void)fflush(stdout);
     r = serve(w, &signals);
@@ -358,6 +369,7 @@ int main(int argc, char **argv)
                        .run_fd = -1,
                        .archive_fd = -1,
                        .link_fd = -1,
+                       .tls_fd = -1,
                        .keeper = { .alive_fd = -1 },
                        .broker = { .alive_fd = -1 } };
     struct err err = ERR_INIT;

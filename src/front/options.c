@@ -27,6 +27,11 @@ static const struct option_row rows[] = {
     { "preview-domain", "WARREN_PREVIEW_DOMAIN", "NAME", TEXT(preview_domain), "localhost",
       "Port N of a sandbox answers as N-ID.NAME. With a port behind it (NAME:443) clients are\n"
       "                          told that one instead of the port that we listen on." },
+    { "tls-listen", "WARREN_TLS_LISTEN", "ADDR:PORT", TEXT(tls_listen), NULL,
+      "Where the API and previews answer encrypted, beside --listen; needs the next two." },
+    { "tls-cert", "WARREN_TLS_CERT", "FILE", TEXT(tls_cert), NULL,
+      "The certificate, with its chain, in PEM; for previews it must be for *.NAME too." },
+    { "tls-key", "WARREN_TLS_KEY", "FILE", TEXT(tls_key), NULL, "Its key, in PEM." },
     { "data", "WARREN_DATA", "DIR", TEXT(data), "/var/lib/warren",
       "Sandboxes, images and state. Made if missing." },
     { "run", "WARREN_RUN", "DIR", TEXT(run), "/run/warren",
@@ -192,6 +197,8 @@ static int check_values(struct options *o, struct err *err)
                          err);
     if (r < 0)
         return r;
+    if (!o->tls_listen != !o->tls_cert || !o->tls_listen != !o->tls_key)
+        return err_set(err, EINVAL, "--tls-listen, --tls-cert and --tls-key go together");
     if (log_parse_level(o->log_level, &o->level) < 0)
         return err_set(err, EINVAL, "--log-level must be debug, info, warn or error");
     if (log_parse_format(o->log_format, &o->format) < 0)
@@ -271,6 +278,8 @@ void options_help(void)
         "EXAMPLES\n"
         "  sudo warrend\n"
         "  sudo WARREN_API_KEY=a-key-of-twenty-characters warrend --listen 0.0.0.0:7070\n"
+        "  sudo warrend --tls-listen 0.0.0.0:443 --tls-cert all.pem --tls-key key.pem \\\n"
+        "               --preview-domain sandboxes.example.com\n"
         "  sudo warrend --listen 127.0.0.1:0 --data /tmp/a/data --run /tmp/a/run\n\n"
         "  curl -s http://127.0.0.1:7070/v1/health\n"
         "  sudo curl -s --unix-socket /run/warren/warren.sock http://x/v1/sandboxes\n",

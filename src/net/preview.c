@@ -19,14 +19,26 @@ bool preview_port(const char *p, size_t n, unsigned *ret_port)
     return port <= 65535;
 }
 
-bool preview_host(const char *host, size_t n, const char *domain, char ret_id[ID_SIZE],
-                  unsigned *ret_port)
+/* Without the port and the dot at the end. */
+static size_t name_len(const char *host, size_t n)
 {
     const char *colon = memchr(host, ':', n);
     if (colon)
         n = (size_t)(colon - host);
-    if (n > 0 && host[n - 1] == '.')
-        n--;
+    return n > 0 && host[n - 1] == '.' ? n - 1 : n;
+}
+
+bool preview_is_api(const char *host, size_t n, const char *domain)
+{
+    n = name_len(host, n);
+    return n == 4 + strlen(domain) && strncasecmp(host, "api.", 4) == 0 &&
+           strncasecmp(host + 4, domain, n - 4) == 0;
+}
+
+bool preview_host(const char *host, size_t n, const char *domain, char ret_id[ID_SIZE],
+                  unsigned *ret_port)
+{
+    n = name_len(host, n);
     const char *dash = memchr(host, '-', n < PORT_DIGITS + 1 ? n : PORT_DIGITS + 1);
     size_t d = strlen(domain);
     size_t before = dash ? (size_t)(dash - host) + 1 : 0;

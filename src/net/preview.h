@@ -10,5 +10,7 @@
 /* Host, as a client sent it (a port behind it does not count), names a port of a sandbox. */
 bool preview_host(const char *host, size_t n, const char *domain, char ret_id[ID_SIZE],
                   unsigned *ret_port);
+/* Host is api.<domain>, where E2B's clients look for the API when they know a domain alone. */
+bool preview_is_api(const char *host, size_t n, const char *domain);
 /* 1 to 65535, without zeros before it. */
 bool preview_port(const char *p, size_t n, unsigned *ret_port);

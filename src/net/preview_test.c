@@ -36,3 +36,12 @@ TEST(preview_host_is_port_id_and_domain)
     CHECK(!reads("localhost:7070", "localhost"));
     CHECK(!reads("", "localhost"));
 }
+
+TEST(preview_is_api_knows_one_name)
+{
+    CHECK(preview_is_api("api.a.test:80", 13, "a.test"));
+    CHECK(preview_is_api("API.A.test", 10, "a.test"));
+    CHECK(!preview_is_api("xapi.a.test", 11, "a.test"));
+    CHECK(!preview_is_api("api.b.test", 10, "a.test"));
+    CHECK(!preview_is_api("api.", 4, "a.test"));
+}

@@ -22,6 +22,13 @@ bool e2b_is_open(const struct sandbox *s);
 
 /* Whether a request to a paused one resumes it; and do so: 0 when it runs. */
 bool e2b_wakes(const struct sandbox *s);
+bool e2b_is_empty(const json_t *v); /* not there, null, {} or [] */
+/* Its ports are for who has the traffic token alone. */
+bool e2b_is_private(const struct sandbox *s);
+/* What `network` says of coming in; the rest of it is not looked at. */
+int e2b_read_traffic(const json_t *network, struct sandbox_spec *spec, struct err *err);
+/* trafficAccessToken and domain. */
+void e2b_put_traffic(struct jout *j, struct request *req, const struct sandbox *s);
 int e2b_wake(struct request *req, const char *id);
 
 /* A core call's failure: one that ended and one that never was are the same to these clients. */

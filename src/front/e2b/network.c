@@ -5,7 +5,7 @@
 
 #include "front/e2b/e2b.h"
 
-static bool is_empty(const json_t *v)
+bool e2b_is_empty(const json_t *v)
 {
     return !v || json_is_null(v) || (json_is_object(v) && json_object_size(v) == 0) ||
            (json_is_array(v) && json_array_size(v) == 0);
@@ -40,7 +40,7 @@ int e2b_sandbox_network(struct request *req, struct err *err)
     if (s.state != SANDBOX_RUNNING)
         return err_name(err, EBUSY, "sandbox_not_running", "sandbox '%s' is paused", s.id);
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-        if (!is_empty(json_object_get(object, rules[i])))
+        if (!e2b_is_empty(json_object_get(object, rules[i])))
             return err_name(err, ENOTSUP, "not_supported",
                             "'%s' is not supported by this server: sandboxes have no network but "
                             "their own",

@@ -35,6 +35,13 @@ static unsigned read_port(const char *text)
     return *text || v > PORT_MAX ? 0 : v;
 }
 
+static bool may_enter(struct request *req, const struct visit *v)
+{
+    const char *token = request_header(req, "E2b-Traffic-Access-Token");
+    return v->port == INTERPRETER_PORT || !e2b_is_private(&v->s) ||
+           (token && token_is(req->core, PREVIEWS_TOKEN, v->s.id, token));
+}
+
 /* The interpreter's clients prove themselves where code is run, and nowhere else. */
 static int check_token(struct request *req, const struct visit *v, struct err *err)
 {
@@ -143,6 +150,9 @@ static int enter(struct request *req, struct visit *v, struct err *err)
         return 0;
     }
     v->core = req->core;
+    if (!may_enter(req, v))
+        return err_name(err, EPERM, "forbidden",
+                        "the sandbox is private: send its token as e2b-traffic-access-token");
     int r = check_token(req, v, err);
     return r < 0 ? r : open_relay(req, v, err);
 }

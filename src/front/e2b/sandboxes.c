@@ -33,7 +33,7 @@ int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox
         token_for(req->core, ENVD_TOKEN, s->id, token);
         jout_str(&j, "envdAccessToken", token);
     }
-    jout_null(&j, "domain");
+    e2b_put_traffic(&j, req, s);
     jout_close(&j, '}');
     return reply_json(req, status, &j);
 }
@@ -106,19 +106,28 @@ int e2b_read_seconds(const json_t *object, const char *member, int64_t *ret_s, s
     return 1;
 }
 
+/* Coming in (traffic.c) there is; of going out only what is so anyway. */
+static int refuse_egress(const json_t *network, struct err *err)
+{
+    static const char *const members[] = { "allowOut", "rules", "egressProxy", "httpsPorts" };
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        if (!e2b_is_empty(json_object_get(network, members[i])))
+            return err_name(err, ENOTSUP, "not_supported",
+                            "'network.%s' is not supported by this server", members[i]);
+    return 0;
+}
+
 static int refuse_missing_parts(const json_t *object, struct err *err)
 {
     /* Each needs a part that this server does not have yet: told, never pretended. */
-    static const char *const members[] = { "network", "volumeMounts", "iam", "mcp" };
+    static const char *const members[] = { "volumeMounts", "iam", "mcp" };
     for (size_t i = 0; i < ARRAY_LEN(members); i++) {
         const json_t *v = json_object_get(object, members[i]);
-        bool empty = !v || json_is_null(v) || (json_is_object(v) && json_object_size(v) == 0) ||
-                     (json_is_array(v) && json_array_size(v) == 0);
-        if (!empty)
+        if (!e2b_is_empty(v))
             return err_name(err, ENOTSUP, "not_supported", "'%s' is not supported by this server",
                             members[i]);
     }
-    return 0;
+    return refuse_egress(json_object_get(object, "network"), err);
 }
 
 /* What becomes of it when its time is over, and when it is touched after that. */
@@ -181,6 +190,8 @@ static int read_spec(struct request *req, const json_t *object, int64_t timeout_
         return err_name(err, EINVAL, "invalid_field", "Timeout must be greater than 0");
     spec->timeout_ms = timeout_s * 1000;
     r = read_lifecycle(object, spec, err);
+    if (r >= 0)
+        r = e2b_read_traffic(json_object_get(object, "network"), spec, err);
     if (r < 0)
         return r;
     if (t.id[0])
@@ -235,7 +246,7 @@ int e2b_sandbox_get(struct request *req, struct err *err)
         token_for(req->core, ENVD_TOKEN, s.id, token);
         jout_str(&j, "envdAccessToken", token);
     }
-    jout_null(&j, "domain");
+    e2b_put_traffic(&j, req, &s);
     jout_open(&j, "lifecycle", '{');
     jout_str(&j, "onTimeout", s.spec.on_timeout == END_STOP ? "pause" : "kill");
     jout_bool(&j, "autoResume", e2b_wakes(&s));

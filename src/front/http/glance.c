@@ -38,7 +38,8 @@ bool glance_is_preview(const char *head, size_t n, const char *domain)
     struct field host, other;
     char id[ID_SIZE];
     unsigned port;
-    if (find(head, n, "Host", &host) && preview_host(host.p, host.n, domain, id, &port))
+    if (find(head, n, "Host", &host) &&
+        (preview_host(host.p, host.n, domain, id, &port) || preview_is_api(host.p, host.n, domain)))
         return true;
     return find(head, n, "Upgrade", &other) && find(head, n, "E2b-Sandbox-Port", &other);
 }

@@ -19,6 +19,7 @@ TEST(glance_tells_previews_from_the_api)
     CHECK(
         preview("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nE2b-Sandbox-Port: 80\r\n\r\n"));
     CHECK(!preview("GET / HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Port: 80\r\n\r\n"));
+    CHECK(preview("GET / HTTP/1.1\r\nHost: api.localhost:7070\r\n\r\n"));
     CHECK(!preview("GET / HTTP/1.1\r\nHost: localhost:7070\r\n\r\n"));
     CHECK(!preview("GET /80-" ID ".localhost HTTP/1.1\r\nX-Host: 80-" ID ".localhost\r\n\r\n"));
     CHECK(!preview("GET / HTTP/1.1\r\nHost:\r\n\r\n"));

@@ -1,0 +1,56 @@
+/* Who may reach a sandbox's ports from outside, and what its servers are told: the part of E2B's
+ * `network` that is about coming in. It is kept among the metadata, where previews look for it. */
+#include <errno.h>
+#include <string.h>
+
+#include "core/token.h"
+#include "front/e2b/e2b.h"
+#include "front/previews.h"
+
+#define HOST_MAX 200
+
+bool e2b_is_private(const struct sandbox *s)
+{
+    return pairs_get(&s->spec.metadata, PREVIEWS_PRIVATE) != NULL;
+}
+
+/* A host, which may hold "${PORT}". */
+static bool is_host(const char *text)
+{
+    size_t n = strlen(text);
+    return n > 0 && n <= HOST_MAX &&
+           strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-:[]${}") ==
+               n;
+}
+
+int e2b_read_traffic(const json_t *network, struct sandbox_spec *spec, struct err *err)
+{
+    const json_t *public = json_object_get(network, "allowPublicTraffic");
+    const json_t *mask = json_object_get(network, "maskRequestHost");
+    if (public && !json_is_boolean(public) && !json_is_null(public))
+        return err_name(err, EINVAL, "invalid_field",
+                        "'network.allowPublicTraffic' must be true or false");
+    if (json_is_false(public) && pairs_add(&spec->metadata, PREVIEWS_PRIVATE, "1") < 0)
+        return err_set(err, ENOMEM, "cannot allocate a sandbox");
+    if (!mask || json_is_null(mask))
+        return 0;
+    if (!json_is_string(mask) || !is_host(json_string_value(mask)))
+        return err_name(err, EINVAL, "invalid_field",
+                        "'network.maskRequestHost' must be a host, such as localhost:${PORT}");
+    return pairs_add(&spec->metadata, PREVIEWS_HOST, json_string_value(mask)) < 0
+               ? err_set(err, ENOMEM, "cannot allocate a sandbox")
+               : 0;
+}
+
+void e2b_put_traffic(struct jout *j, struct request *req, const struct sandbox *s)
+{
+    char token[TOKEN_SIZE];
+    if (e2b_is_private(s)) {
+        token_for(req->core, PREVIEWS_TOKEN, s->id, token);
+        jout_str(j, "trafficAccessToken", token);
+    }
+    if (req->preview_domain)
+        jout_str(j, "domain", req->preview_domain);
+    else
+        jout_null(j, "domain");
+}
