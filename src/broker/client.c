@@ -20,6 +20,7 @@
 #define STUCK_MS 120000 /* a client that neither takes nor gives a byte that is waited for */
 #define REPLY_MS 10000
 #define DRAIN_MS 2000
+#define TOUCH_MS 5000
 #define DRAIN_MAX (1024 * 1024)
 
 static struct head head; /* the loop has one thread */
@@ -156,17 +157,33 @@ static int step(struct client *c)
 
 /* ---- waiting ---- */
 
+/* What it says is read now; else it waits in its socket. */
+static bool is_heard(const struct client *c)
+{
+    switch (c->state) {
+    case CLIENT_ASKING: return false;
+    case CLIENT_EXCHANGE: return !c->sent && !c->req.over && c->up->out.len == 0;
+    case CLIENT_TUNNEL: return !c->req.over && c->up->out.len == 0;
+    case CLIENT_HEAD:
+    case CLIENT_REPLY:
+    case CLIENT_DRAIN:
+    case CLIENT_CLOSED: break;
+    }
+    return true;
+}
+
+/* A client that is not heard hardly ever says something: it stays watched as it is, which spares
+ * a call or two a request, until it does. */
 static uint32_t client_events(const struct client *c)
 {
     uint32_t out = c->out.len ? EPOLLOUT : 0;
     switch (c->state) {
-    case CLIENT_HEAD:
+    case CLIENT_HEAD: return EPOLLIN | EPOLLRDHUP;
     case CLIENT_DRAIN: return EPOLLIN;
-    case CLIENT_ASKING: return EPOLLRDHUP;
     case CLIENT_REPLY: return EPOLLOUT;
-    case CLIENT_EXCHANGE:
-        return out | (!c->sent && !c->req.over && c->up->out.len == 0 ? EPOLLIN : EPOLLRDHUP);
-    case CLIENT_TUNNEL: return out | (!c->req.over && c->up->out.len == 0 ? EPOLLIN : 0);
+    case CLIENT_ASKING:
+    case CLIENT_EXCHANGE: return out | EPOLLRDHUP | (is_heard(c) || !c->muted ? EPOLLIN : 0);
+    case CLIENT_TUNNEL: return out | (is_heard(c) ? EPOLLIN : 0);
     case CLIENT_CLOSED: break;
     }
     return 0;
@@ -176,7 +193,7 @@ static uint32_t upstream_events(const struct client *c)
 {
     uint32_t out = c->up->out.len ? EPOLLOUT : 0;
     if (c->state == CLIENT_EXCHANGE)
-        return out | (!c->answered || c->out.len == 0 ? EPOLLIN : 0);
+        return out | (!c->answered || c->out.len == 0 ? EPOLLIN | EPOLLRDHUP : 0);
     return out | (!c->res.over && c->out.len == 0 ? EPOLLIN : 0);
 }
 
@@ -212,9 +229,22 @@ static void arm_deadline(struct client *c)
     }
 }
 
+/* Bytes that pass keep a sandbox awake, however long ago their request began. */
+static void touch(struct client *c)
+{
+    int64_t now = clock_mono_ms();
+    if (!c->up || !c->way.inside || now - c->touched_ms < TOUCH_MS)
+        return;
+    struct broker_touch msg = { .type = BROKER_TOUCH };
+    memcpy(msg.sandbox, c->way.sandbox, ID_SIZE);
+    c->touched_ms = now;
+    (void)link_send(c->p->link, &msg, sizeof(msg), -1);
+}
+
 void client_step(struct client *c)
 {
     int r;
+    touch(c);
     while ((r = step(c)) > 0)
         ;
     if (r < 0) {
@@ -235,11 +265,13 @@ void client_step(struct client *c)
 static void on_client(struct watch *w, uint32_t events)
 {
     struct client *c = container_of(w, struct client, sock.watch);
-    bool waits = c->state == CLIENT_ASKING || (c->state == CLIENT_EXCHANGE && !(events & EPOLLIN));
-    if (waits && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+    bool heard = is_heard(c);
+    if (!heard && c->state != CLIENT_TUNNEL && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) {
         client_close(c); /* nobody is left to hear the answer */
-    else
-        client_step(c);
+        return;
+    }
+    c->muted = !heard && (c->muted || (events & EPOLLIN));
+    client_step(c);
 }
 
 void client_on_upstream(struct watch *w, uint32_t events)

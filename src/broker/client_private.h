@@ -28,9 +28,11 @@ struct client {
     struct sockaddr_storage peer;
     char peer_text[ADDRESS_TEXT_SIZE];
     struct buf in, out;
-    size_t seen;     /* of `in`: there was no end of a head */
-    size_t drained;  /* bytes thrown away */
-    bool head_timed; /* the deadline of this head is set */
+    size_t seen;        /* of `in`: there was no end of a head */
+    size_t drained;     /* bytes thrown away */
+    bool head_timed;    /* the deadline of this head is set */
+    bool muted;         /* it has more to say than we want to hear yet */
+    int64_t touched_ms; /* when warrend last heard that somebody is at work here */
 
     /* the request at hand */
     struct way way;

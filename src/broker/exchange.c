@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "broker/client_private.h"
 
 #define READ_BYTES (16 * 1024)
@@ -141,6 +142,7 @@ int exchange_begin(struct client *c, const struct head *h)
     c->upgrade = h->upgrade;
     c->sent = c->answered = c->lost = c->retried = false;
     c->req_ended = c->res_ended = false;
+    c->touched_ms = clock_mono_ms(); /* warrend was asked, just now or within a second */
     flow_start(&c->req, h->body, h->length);
     if (way_find(h, c->p->domain, &c->way) < 0)
         return client_reply(c, PAGE_BAD_REQUEST, false);

@@ -55,7 +55,6 @@ static void unpark(struct upstream *u)
     u->place->nparked--;
     u->place = NULL;
     loop_no_deadline(u->sock.loop, &u->deadline);
-    (void)sock_want(&u->sock, 0);
 }
 
 void upstream_close(struct upstream *u)

@@ -186,6 +186,16 @@ static void on_pass(struct previews *p, const struct broker_pass *pass, int fd)
         (void)close(fd);
 }
 
+static void on_touch(struct previews *p, const struct broker_touch *touch)
+{
+    struct sandbox s = { 0 };
+    struct err err = ERR_INIT;
+    if (touch->sandbox[ID_LEN] == '\0' &&
+        sandbox_enter(p->core, NULL, touch->sandbox, &s, &err) >= 0)
+        sandbox_leave(p->core, s.id);
+    sandbox_done(&s);
+}
+
 static void on_message(struct previews *p, const void *msg, size_t n, int fd)
 {
     uint32_t type = 0;
@@ -195,6 +205,8 @@ static void on_message(struct previews *p, const void *msg, size_t n, int fd)
         on_ask(p, msg);
     } else if (type == BROKER_PASS && n == sizeof(struct broker_pass)) {
         on_pass(p, msg, fd);
+    } else if (type == BROKER_TOUCH && n == sizeof(struct broker_touch) && fd < 0) {
+        on_touch(p, msg);
     } else {
         log_warn("the broker said what is not understood type=%u size=%zu", type, n);
         if (fd >= 0)

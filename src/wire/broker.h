@@ -20,8 +20,9 @@ enum broker_type {
     BROKER_CLIENT = 1, /* an fd: a connection whose first head waits in it, unread */
     BROKER_ANSWER,     /* to an ASK; with BROKER_OK and a port an fd */
     /* broker to warrend */
-    BROKER_ASK,  /* may this be, and a connection to it */
-    BROKER_PASS, /* an fd: a connection with requests for warrend itself */
+    BROKER_ASK,   /* may this be, and a connection to it */
+    BROKER_PASS,  /* an fd: a connection with requests for warrend itself */
+    BROKER_TOUCH, /* somebody is at work in a sandbox: it is not idle */
 };
 
 struct broker_client {
@@ -62,4 +63,9 @@ struct broker_pass {
     uint32_t type;
     uint32_t peer_len;
     struct sockaddr_storage peer; /* who it is for: wrong keys count against this address */
+};
+
+struct broker_touch {
+    uint32_t type;
+    char sandbox[ID_SIZE];
 };
