@@ -204,7 +204,10 @@ static int put_dirs(struct copy *c, struct err *err)
             file_entry_done(&e);
         } else if (r == -ENOENT) {
             struct file_entry dir = { .type = WIRE_DIRECTORY, .mode = 0755 };
+            bool has_mode = c->has_mode; /* what was asked for is for what is copied */
+            c->has_mode = false;
             r = put_entry(c, &dir, path + 1, NULL, err);
+            c->has_mode = has_mode;
         }
         *at = was;
         if (r < 0 && r != -EPIPE)

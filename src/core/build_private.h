@@ -157,6 +157,7 @@ struct build_source {
     char *path;     /* absolute */
     char *relative; /* to the context, for its rules; NULL: none apply */
     const char *name;
+    char *link; /* a symbolic link that names nothing here; NULL: it is none */
     bool is_dir;
 };
 struct build_sources {

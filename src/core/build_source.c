@@ -20,6 +20,7 @@ void build_sources_done(struct build_sources *sources)
     for (size_t i = 0; i < sources->n; i++) {
         free(sources->items[i].path);
         free(sources->items[i].relative);
+        free(sources->items[i].link);
     }
     free(sources->items);
     *sources = (struct build_sources){ NULL, 0 };
@@ -132,15 +133,23 @@ static int add_plain(struct finder *f, const char *word, const char *relative, s
     if (ignored(f, relative) && !f->b->ignore.brings_back)
         return missing(f, word, true, err);
     int r = file_do(f->b->core, &f->cell->s, &ask, &e, NULL, err);
+    if (r == -ENOENT && f->step->files) { /* a link that was sent alone */
+        ask.flags = WIRE_F_NOFOLLOW;
+        r = file_do(f->b->core, &f->cell->s, &ask, &e, NULL, err);
+    }
     if (r == -ENOENT || r == -ENOTDIR)
         return missing(f, word, false, err);
     if (r < 0)
         return err_wrap(err, r, "line %u", f->step->line);
     bool is_dir = e.type == WIRE_DIRECTORY;
+    _cleanup_free_ char *link = e.type == WIRE_SYMLINK ? take_ptr(e.link) : NULL;
     file_entry_done(&e);
     if (!is_dir && ignored(f, relative))
         return missing(f, word, true, err);
-    return add(f, relative, is_dir, err);
+    r = add(f, relative, is_dir, err);
+    if (r >= 0)
+        f->found.items[f->found.n - 1].link = take_ptr(link);
+    return r;
 }
 
 /* The directory before the first part that is a pattern, and how many parts follow it. */
@@ -288,6 +297,16 @@ static int each_heredoc(const struct build_source *src, build_source_fn *fn, voi
     return r;
 }
 
+static int each_link(const struct build_source *src, build_source_fn *fn, void *ctx,
+                     struct err *err)
+{
+    struct file_entry e = { .path = (char *)(uintptr_t)src->name, /* only read */
+                            .type = WIRE_SYMLINK,
+                            .mode = 0777,
+                            .link = src->link };
+    return fn(ctx, &e, NULL, 0, err);
+}
+
 /* Does the context leave this entry of the source out? */
 static int left_out(struct build *b, const struct build_source *src, const struct file_entry *e,
                     bool *ret_out, struct err *err)
@@ -330,6 +349,8 @@ int build_source_each(struct build *b, const struct build_source *src, build_sou
 {
     if (!src->cell)
         return each_heredoc(src, fn, ctx, err);
+    if (src->link)
+        return each_link(src, fn, ctx, err);
     const char *const path = src->path;
     struct file_ask ask = { .op = WIRE_FILE_TREE_OUT, .paths = &path, .n_paths = 1 };
     _cleanup_(file_call_freep) struct file_call *call = NULL;

@@ -175,6 +175,25 @@ static int set_command(const char *text, char ***ret_argv, struct err *err)
     return whole ? 0 : err_set(err, ENOMEM, "cannot allocate a command");
 }
 
+/* What the clients' own waitForPort writes: a probe of ours, for which no image needs `ss`. 0: it is
+ * something else. */
+static uint32_t port_waited_for(const char *text)
+{
+    static const char *const forms[] = { "[ -n \"$(ss -Htuln sport = :%u)\" ]",
+                                         "ss -tuln | grep :%u" };
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        size_t before = strcspn(forms[i], "%");
+        const char *after = forms[i] + before + 2;
+        char *end;
+        if (strncmp(text, forms[i], before) != 0)
+            continue;
+        unsigned long port = strtoul(text + before, &end, 10);
+        if (end > text + before && strcmp(end, after) == 0 && port >= 1 && port <= 65535)
+            return (uint32_t)port;
+    }
+    return 0;
+}
+
 static int read_boot(const json_t *object, struct boot *boot, struct err *err)
 {
     const char *start, *ready = NULL;
@@ -183,7 +202,10 @@ static int read_boot(const json_t *object, struct boot *boot, struct err *err)
         r = read_text(object, "readyCmd", &ready, err);
     if (r >= 0 && start && *start)
         r = set_command(start, &boot->argv, err);
-    if (r >= 0 && ready && *ready) {
+    boot->port = ready ? port_waited_for(ready) : 0;
+    if (boot->port) {
+        boot->ready = READY_PORT;
+    } else if (r >= 0 && ready && *ready) {
         boot->ready = READY_COMMAND;
         r = set_command(ready, &boot->ready_argv, err);
     }
