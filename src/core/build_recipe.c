@@ -140,8 +140,8 @@ static int add_env(struct writer *w, const struct build_step *step, const char *
     return 0;
 }
 
-static int add_word(struct writer *w, enum dockerfile_kind kind, const char *word,
-                    const char *text, struct dockerfile_step **ret_step)
+static int add_word(struct writer *w, enum dockerfile_kind kind, const char *word, const char *text,
+                    struct dockerfile_step **ret_step)
 {
     struct dockerfile_step *s = add(w, kind, text, 1);
     if (!s || !(s->words[0] = arena_strdup(&w->b->file.arena, word)))

@@ -149,8 +149,9 @@ static int load_row(void *ctx, const struct store_template *row)
                           .warm = (uint32_t)row->warm,
                           .created_ms = row->created_ms,
                           .updated_ms = row->updated_ms };
-    if (!template_name_normal(row->name, t.name) || !name_valid(row->owner) || !id_valid(row->id) || row->warm < 0 ||
-        row->warm > TEMPLATE_WARM_MAX || spec_from_json(row->spec, &t.spec, NULL) < 0)
+    if (!template_name_normal(row->name, t.name) || !name_valid(row->owner) || !id_valid(row->id) ||
+        row->warm < 0 || row->warm > TEMPLATE_WARM_MAX ||
+        spec_from_json(row->spec, &t.spec, NULL) < 0)
         return 0;
     (void)snprintf(t.owner, sizeof(t.owner), "%s", row->owner);
     memcpy(t.id, row->id, ID_SIZE);

@@ -13,7 +13,7 @@
 #include "core/sandbox.h"
 
 #define TEMPLATE_WARM_MAX 64
-#define TEMPLATE_TAG "default"                   /* the same as no tag */
+#define TEMPLATE_TAG "default"                    /* the same as no tag */
 #define TEMPLATE_NAME_SIZE (2 * NAME_MAX_LEN + 2) /* name, colon, tag and the NUL */
 #define TEMPLATE_PORTS_MAX 64
 

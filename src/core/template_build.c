@@ -294,8 +294,8 @@ static int resolve_base(struct core *core, struct template_builder *tb, struct e
 }
 
 /* Everything is checked in a builder of its own, then put in the place of the one asked for. */
-int template_build_start(struct core *core, const char *owner, const char *template,
-                         const char *id, const struct template_recipe *recipe, struct err *err)
+int template_build_start(struct core *core, const char *owner, const char *template, const char *id,
+                         const struct template_recipe *recipe, struct err *err)
 {
     struct template_builds *all = &core->template_builds;
     struct template_builder *mine = calloc(1, sizeof(*mine));

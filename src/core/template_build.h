@@ -47,8 +47,8 @@ struct template_recipe {
     bool trusted;
 };
 /* -EALREADY, build_started, for one that was. */
-int template_build_start(struct core *core, const char *owner, const char *template,
-                         const char *id, const struct template_recipe *recipe, struct err *err);
+int template_build_start(struct core *core, const char *owner, const char *template, const char *id,
+                         const struct template_recipe *recipe, struct err *err);
 
 /* -ENOENT, build_not_found. */
 int template_build_get(struct core *core, const char *owner, const char *template, const char *id,

@@ -142,3 +142,18 @@ TEST(a_team_takes_its_templates_along)
     WAIT_FOR(fake_count(&w->k) == 0);
     world_free(w);
 }
+
+TEST(a_name_may_have_a_tag_and_the_default_one_is_none)
+{
+    static const struct {
+        const char *given, *kept; /* NULL: refused */
+    } cases[] = { { "x", "x" },     { "x:default", "x" }, { "x:v1.0", "x:v1.0" }, { "x:", NULL },
+                  { ":v", NULL },   { "x:y:z", NULL },    { "", NULL },           { "-x", NULL },
+                  { "x:-y", NULL }, { "a/b", NULL },      { "x:a b", NULL } };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char name[TEMPLATE_NAME_SIZE] = "";
+        CHECK_EQ(template_name_normal(cases[i].given, name), cases[i].kept != NULL);
+        if (cases[i].kept)
+            CHECK_STR(name, cases[i].kept);
+    }
+}

@@ -101,8 +101,7 @@ static size_t list(int dir, struct kept *all, size_t max)
     }
     for (struct dirent *e; n < max && (e = readdir(d));) {
         struct stat st;
-        if (!upload_hash_valid(e->d_name) ||
-            fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (!upload_hash_valid(e->d_name) || fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         (void)snprintf(all[n].name, sizeof(all[n].name), "%.64s", e->d_name);
         all[n].used_s = st.st_mtime;
@@ -232,8 +231,7 @@ int uploads_open(struct core *core, const char *data_dir, struct err *err)
     if (!d && copy >= 0)
         (void)close(copy);
     for (struct dirent *e; d && (e = readdir(d));) {
-        _cleanup_fd_ int dir =
-            e->d_name[0] == '.' ? -1 : open_dir(core, e->d_name, false, NULL);
+        _cleanup_fd_ int dir = e->d_name[0] == '.' ? -1 : open_dir(core, e->d_name, false, NULL);
         if (dir >= 0)
             drop_temps(dir);
     }

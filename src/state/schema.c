@@ -165,6 +165,6 @@ static const char template_builds[] = "CREATE TABLE template_builds ("
                                       " step TEXT NOT NULL,"
                                       " message TEXT NOT NULL);";
 
-const char *const schema_sqlite[] = { first,  teams,     usage,  replays, layers,
+const char *const schema_sqlite[] = { first,     teams,  usage,   replays,        layers,
                                       templates, builds, volumes, template_builds };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

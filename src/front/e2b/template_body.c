@@ -57,15 +57,14 @@ static int read_step(const json_t *v, struct build_step *step, const char ***nex
         return wrong(err, "steps", "a list of objects with 'type' and 'args'");
     if (n > *left)
         return wrong(err, "steps", "shorter: there are too many arguments");
-    step->args = *next;
+    const char **words = *next;
+    for (size_t i = 0; i < n; i++)
+        if (!(words[i] = json_string_value(json_array_get(args, i))))
+            return wrong(err, "args", "a list of texts");
+    step->args = words;
     step->n_args = n;
     *next += n;
     *left -= n;
-    for (size_t i = 0; i < n; i++) {
-        (*next)[(ptrdiff_t)i - (ptrdiff_t)n] = json_string_value(json_array_get(args, i));
-        if (!step->args[i])
-            return wrong(err, "args", "a list of texts");
-    }
     return 0;
 }
 

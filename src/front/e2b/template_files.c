@@ -24,7 +24,8 @@ static int reply_link(struct request *req, const char *name, const char *hash, b
     _cleanup_(buf_done) struct buf b = BUF_INIT(64 * 1024), url = BUF_INIT(16 * 1024);
     struct jout j = JOUT_INIT(&b);
     char until[24], subject[192], token[TOKEN_SIZE];
-    const char *host = request_header(req, "Host"), *proto = request_header(req, "X-Forwarded-Proto");
+    const char *host = request_header(req, "Host"),
+               *proto = request_header(req, "X-Forwarded-Proto");
     (void)snprintf(until, sizeof(until), "%lld", (long long)(clock_now_ms() / 1000 + LINK_S));
     int r = token_text(subject, sizeof(subject), req->owner, hash, until);
     if (r < 0)

@@ -11,7 +11,7 @@
 /* One name with all its tags. */
 struct group {
     char name[NAME_MAX_LEN + 1];
-    const struct template *t;       /* the default tag, or the first there is; NULL: none is ready */
+    const struct template *t; /* the default tag, or the first there is; NULL: none is ready */
     const struct template_build *b; /* the newest; NULL: nobody built it */
     size_t n_builds;
     int64_t created_ms, updated_ms;
@@ -236,7 +236,8 @@ int e2b_template_alias(struct request *req, struct err *err)
         there = template_get(req->core, req->owner, full, &t, NULL) >= 0;
         template_done(&t);
     }
-    const char *ours = strcmp(name.name, "code-interpreter-v1") == 0 ? "code-interpreter" : name.name;
+    const char *ours =
+        strcmp(name.name, "code-interpreter-v1") == 0 ? "code-interpreter" : name.name;
     if (!there && image_resolve(req->core, req->owner, ours, &image, NULL, NULL) >= 0) {
         there = !name.tag[0] || strcmp(name.tag, TEMPLATE_TAG) == 0;
         public = image.public;
