@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ struct server {
     struct server_config config;
     struct endpoint endpoints[2];
     struct acceptor *acceptor; /* NULL: no TCP */
+    pthread_mutex_t taking;    /* a daemon that connections are given to does not end meanwhile */
     struct metrics metrics;
     struct auth *auth;
     struct limiter *limiter; /* NULL: no limit */
@@ -450,11 +452,12 @@ static int listen_on(struct endpoint *ep, int fd, struct err *err)
 
 void server_take(struct server *server, int fd, const struct sockaddr *peer, socklen_t n)
 {
-    struct MHD_Daemon *daemon = server->endpoints[0].daemon;
-    if (daemon)
-        (void)MHD_add_connection(daemon, fd, peer, n); /* closes it if it cannot */
+    (void)pthread_mutex_lock(&server->taking);
+    if (server->endpoints[0].daemon) /* closes it if it cannot */
+        (void)MHD_add_connection(server->endpoints[0].daemon, fd, peer, n);
     else
         (void)close(fd);
+    (void)pthread_mutex_unlock(&server->taking);
 }
 
 static void take(void *arg, int fd, const struct sockaddr *peer, socklen_t n)
@@ -491,6 +494,7 @@ int server_new(const struct server_config *config, struct server **ret_server, s
     if (!s)
         return err_set(err, ENOMEM, "cannot allocate the HTTP server");
     s->config = *config;
+    (void)pthread_mutex_init(&s->taking, NULL);
     s->endpoints[0] = (struct endpoint){ .server = s };
     s->endpoints[1] = (struct endpoint){ .server = s, .admin = true };
     int r = random_bytes(boot, sizeof(boot));
@@ -537,9 +541,12 @@ void server_stop(struct server *server, int timeout_ms)
     while (atomic_load(&server->working) > 0 && clock_mono_ms() < deadline)
         (void)poll(NULL, 0, 10);
     for (size_t i = 0; i < ARRAY_LEN(server->endpoints); i++) {
-        if (server->endpoints[i].daemon)
-            MHD_stop_daemon(server->endpoints[i].daemon);
+        (void)pthread_mutex_lock(&server->taking);
+        struct MHD_Daemon *daemon = server->endpoints[i].daemon;
         server->endpoints[i].daemon = NULL;
+        (void)pthread_mutex_unlock(&server->taking);
+        if (daemon)
+            MHD_stop_daemon(daemon);
     }
 }
 
@@ -551,5 +558,6 @@ void server_free(struct server *server)
     auth_free(server->auth);
     limiter_free(server->limiter);
     metrics_done(&server->metrics);
+    (void)pthread_mutex_destroy(&server->taking);
     free(server);
 }
