@@ -35,19 +35,12 @@ static unsigned read_port(const char *text)
     return *text || v > PORT_MAX ? 0 : v;
 }
 
-static bool may_enter(struct request *req, const struct visit *v)
-{
-    const char *token = request_header(req, "E2b-Traffic-Access-Token");
-    return v->port == INTERPRETER_PORT || !e2b_is_private(&v->s) ||
-           (token && token_is(req->core, PREVIEWS_TOKEN, v->s.id, token));
-}
-
 /* The interpreter's clients prove themselves where code is run, and nowhere else. */
 static int check_token(struct request *req, const struct visit *v, struct err *err)
 {
     const char *token = request_header(req, "X-Access-Token");
     const char *visitor = request_header(req, "E2b-Traffic-Access-Token");
-    if (pairs_get(&v->s.spec.metadata, PREVIEWS_PRIVATE) &&
+    if (e2b_is_private(&v->s) &&
         !(visitor && token_is(req->core, PREVIEWS_TOKEN, v->s.id, visitor)))
         return err_name(err, EPERM, "forbidden",
                         "The sandbox is private: send its token as e2b-traffic-access-token");
@@ -150,9 +143,6 @@ static int enter(struct request *req, struct visit *v, struct err *err)
         return 0;
     }
     v->core = req->core;
-    if (!may_enter(req, v))
-        return err_name(err, EPERM, "forbidden",
-                        "the sandbox is private: send its token as e2b-traffic-access-token");
     int r = check_token(req, v, err);
     return r < 0 ? r : open_relay(req, v, err);
 }
