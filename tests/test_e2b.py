@@ -39,22 +39,21 @@ def package(request, place, seen):
     return request.param, top if top.exists() else kit.install(top, request.param)
 
 
-def run_alone(place, node, top, name):
-    own = harness.Daemon(*kit.OWN[name])
+def run_alone(node, top, name):
+    own = harness.Daemon(*kit.OWN[name], domain="warren.test")
     try:
         own.api.import_image("base", harness.base_image())
-        with kit.front(node, place / f"{top.name}-{name}", own) as names:
-            return kit.run(node, top, name, own, names)
+        return kit.run(node, top, name, own, kit.names(own))
     finally:
         own.close()
 
 
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("name", kit.FILES)
-def test_with_the_official_client(package, place, node, daemon, names, seen, name):
+def test_with_the_official_client(package, node, daemon, names, seen, name):
     release, top = package
     if name in kit.OWN:
-        results = run_alone(place, node, top, name)
+        results = run_alone(node, top, name)
     else:
         kit.bring_image(daemon, name)
         results = kit.run(node, top, name, daemon, names)
