@@ -128,6 +128,7 @@ def sandboxes(api, **_):
     api.refused(412, "precondition_failed", "PATCH", path, {}, headers={"If-Match": '"x"'})
     api.refused(400, "unknown_field", "POST", "/v1/sandboxes", {"colour": "red"})
     api.ok("GET", path + "/usage")
+    api.ok("GET", path + "/network/log?after=0")
     api.ok("POST", path + "/stop", headers={"If-Match": tag})
     api.ok("POST", path + "/start")
     assert any(e["type"] == "event" for e in api.lines("GET", path + "/logs"))

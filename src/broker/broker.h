@@ -6,6 +6,7 @@
 #include "base/loop.h"
 #include "broker/client.h"
 #include "broker/link.h"
+#include "broker/out.h"
 #include "broker/tls.h"
 
 struct broker {
@@ -13,4 +14,5 @@ struct broker {
     struct link *link;
     struct preview preview;
     struct tls *tls; /* NULL: none */
+    struct out *out;
 };

@@ -19,7 +19,7 @@
 #define LOG_MODULE "broker"
 
 struct config {
-    const char *run, *domain, *tls_cert, *tls_key;
+    const char *run, *domain, *tls_cert, *tls_key, *resolvers, *open;
     uint32_t uid, gid;
     int link_fd, tls_fd, parent_fd, ready_fd;
 };
@@ -68,6 +68,8 @@ static int parse_args(int argc, char **argv, struct config *c)
         { "tls-key", required_argument, NULL, 'k' },
         { "parent-fd", required_argument, NULL, 'p' },
         { "ready-fd", required_argument, NULL, 'R' },
+        { "resolvers", required_argument, NULL, 'n' },
+        { "open", required_argument, NULL, 'o' },
         { "log-level", required_argument, NULL, 'l' },
         { "log-format", required_argument, NULL, 'f' },
         { 0 },
@@ -80,6 +82,8 @@ static int parse_args(int argc, char **argv, struct config *c)
         switch (o) {
         case 'r': c->run = optarg; break;
         case 'd': c->domain = optarg; break;
+        case 'n': c->resolvers = optarg; break;
+        case 'o': c->open = optarg; break;
         case 'u': c->uid = n; break;
         case 'g': c->gid = n; break;
         case 'L': c->link_fd = (int)n; break;
@@ -113,9 +117,25 @@ static void on_answer(void *arg, const void *msg, int fd)
     preview_answer(&b->preview, msg, fd);
 }
 
+static void on_net(void *arg, const void *msg, int fd)
+{
+    struct broker *b = arg;
+    out_net(b->out, msg, fd);
+}
+
+static void on_net_end(void *arg, const void *msg, int fd)
+{
+    struct broker *b = arg;
+    if (fd >= 0)
+        (void)close(fd);
+    out_net_end(b->out, msg);
+}
+
 static const struct link_handler handlers[] = {
     { BROKER_CLIENT, sizeof(struct broker_client), on_client },
     { BROKER_ANSWER, sizeof(struct broker_answer), on_answer },
+    { BROKER_NET, sizeof(struct broker_net), on_net },
+    { BROKER_NET_END, sizeof(struct broker_net_end), on_net_end },
     { 0 },
 };
 
@@ -150,9 +170,13 @@ static int run(const struct config *c, struct err *err)
     r = loop_new(&b.loop);
     if (r < 0)
         return err_set(err, -r, "cannot make an event loop");
+    r = out_new(b.loop, c->resolvers, c->open, &b.out, err);
+    if (r < 0)
+        return r;
     r = link_new(b.loop, c->link_fd, handlers, &b, &b.link, err);
     if (r < 0)
         return r;
+    out_start(b.out, b.link);
     r = preview_init(&b.preview, b.loop, b.link, c->domain, err);
     if (r < 0)
         return r;
@@ -171,6 +195,7 @@ static int run(const struct config *c, struct err *err)
     if (r < 0)
         r = err_set(err, -r, "the event loop failed");
     preview_done(&b.preview);
+    out_free(b.out);
     tls_free(b.tls);
     link_free(b.link);
     loop_free(b.loop);
@@ -189,5 +214,6 @@ int main(int argc, char **argv)
     int r = run(&c, &err);
     if (r < 0)
         log_error("%s err=%s", err.msg, strerror(-r));
-    _exit(r < 0 ? 1 : 0); /* what a sanitizer does at the end needs a /proc, which is out of reach */
+    _exit(r < 0 ? 1
+                : 0); /* what a sanitizer does at the end needs a /proc, which is out of reach */
 }

@@ -9,7 +9,7 @@ struct create_opts {
 static const struct opt create_table[] = {
     SHAPE_TEMPLATE_OPTS(struct create_opts), SHAPE_IMAGE_OPTS(struct create_opts),
     SHAPE_LIMIT_OPTS(struct create_opts),    SHAPE_MAKE_OPTS(struct create_opts),
-    SHAPE_LIFE_OPTS(struct create_opts),
+    SHAPE_NET_OPTS(struct create_opts),      SHAPE_LIFE_OPTS(struct create_opts),
 };
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
@@ -43,6 +43,7 @@ const struct command cmd_create = {
             { "From a template, ready when its id is printed", "warren create --template web" },
             { "Stopped when nobody used it for ten minutes",
               "warren create --idle-timeout 10m --on-idle stop" },
+            { "That may reach one site", "warren create --rule 'allow *.example.com 443'" },
             { "Remember its id", "id=$(warren create) && warren exec $id hostname" },
             { NULL, NULL } },
     COMMAND_OPTS(create_table, struct create_opts),

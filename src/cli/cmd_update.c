@@ -21,6 +21,7 @@ static const struct opt update_table[] = {
       "Set a variable for commands started from now on; the others stay.", NULL },
     { 0, "unset-env", OPT_LIST, AT(unset_env), "NAME", "Take a variable away.", NULL },
     SHAPE_LIMIT_ROWS(struct update_opts, "", "", "", ""),
+    SHAPE_NET_OPTS(struct update_opts),
     SHAPE_LIFE_OPTS(struct update_opts),
 };
 

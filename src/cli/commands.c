@@ -35,6 +35,7 @@ const struct command *const commands[] = {
     &cmd_rm,
     &cmd_update,
     &cmd_usage,
+    &cmd_net_log,
     &cmd_events,
     &cmd_cp,
     &cmd_files_ls,

@@ -9,7 +9,7 @@ extern const struct command cmd_run, cmd_create, cmd_ls, cmd_get, cmd_exec, cmd_
     cmd_image_history, cmd_image_tag, cmd_image_prune, cmd_image_export, cmd_commit, cmd_image_pull,
     cmd_image_push, cmd_key_create, cmd_key_ls, cmd_key_rm, cmd_usage, cmd_template_create,
     cmd_template_ls, cmd_template_get, cmd_template_rm, cmd_team_create, cmd_team_ls,
-    cmd_team_update, cmd_team_rm, cmd_env_e2b, cmd_doctor, cmd_version, cmd_completion,
+    cmd_team_update, cmd_team_rm, cmd_env_e2b, cmd_net_log, cmd_doctor, cmd_version, cmd_completion,
     cmd_complete, cmd_help;
 
 extern const struct command cmd_cp, cmd_files_ls, cmd_files_stat, cmd_files_cat, cmd_files_write,

@@ -25,6 +25,18 @@ static void put_seconds(json_t *o, const char *name, const struct opt_number *ms
             o, name, ms->v % 1000 ? json_real((double)ms->v / 1000) : json_integer(ms->v / 1000));
 }
 
+/* Rules say more than a word does. */
+static void put_network(json_t *o, const struct shape *s)
+{
+    json_t *rules = s->rules.n ? json_array() : NULL;
+    for (size_t i = 0; i < s->rules.n; i++)
+        (void)json_array_append_new(rules, json_string(s->rules.items[i]));
+    if (rules)
+        (void)json_object_set_new(o, "network", json_pack("{s:o}", "rules", rules));
+    else if (s->net)
+        (void)json_object_set_new(o, "network", json_string(s->net));
+}
+
 int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
 {
     const struct {
@@ -47,6 +59,7 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
         return r;
     if (s->cpus.set)
         (void)json_object_set_new(o, "cpus", json_real(s->cpus.v));
+    put_network(o, s);
     put_mib(o, "memory_mb", &s->memory);
     put_mib(o, "disk_mb", &s->disk);
     put_count(o, "pids", &s->pids);

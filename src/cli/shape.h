@@ -8,10 +8,10 @@
 #include "cli/opts.h"
 
 struct shape {
-    const char *template, *image, *name, *user, *workdir, *on_timeout, *on_idle;
+    const char *template, *image, *name, *user, *workdir, *on_timeout, *on_idle, *net;
     struct opt_real cpus;
     struct opt_number memory, disk, pids, nofile, timeout, idle_timeout;
-    struct opt_list env, metadata;
+    struct opt_list env, metadata, rules;
 };
 
 /* The rows, for a command whose options have a `struct shape shape`. */
@@ -50,6 +50,14 @@ struct shape {
       "A name of your own, usable wherever an id is.", NULL },                                     \
     { 0, "metadata", OPT_PAIRS, offsetof(type_, shape.metadata), "NAME=VALUE",                     \
       "A label to find it by; may be given again.", NULL }
+
+#define SHAPE_NET_OPTS(type_)                                                                      \
+    { 0, "net", OPT_TEXT, offsetof(type_, shape.net), "WHAT",                                      \
+      "What it may reach: none (the default), agents (git hosts, models) or open.",                \
+      "none agents open" },                                                                        \
+    { 0, "rule", OPT_LIST, offsetof(type_, shape.rules), "RULE",                                   \
+      "Or by rules, in order: 'allow *.example.com 443', 'deny 203.0.113.0/24'; may be given "     \
+      "again.", NULL }
 
 #define SHAPE_LIFE_OPTS(type_)                                                                     \
     { 0, "timeout", OPT_DURATION, offsetof(type_, shape.timeout), "TIME",                          \

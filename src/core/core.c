@@ -1,8 +1,10 @@
 #include "core/core.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/adopt.h"
 #include "core/count.h"
@@ -57,6 +59,7 @@ static int init(struct core *core, const struct core_config *config, struct err 
     if (r < 0)
         return err_set(err, -r, "cannot allocate the table of sandboxes");
     core->archive_fd = config->archive_fd;
+    core->broker_fd = config->broker_fd > 0 ? fcntl(config->broker_fd, F_DUPFD_CLOEXEC, 0) : -1;
     core->run_dir = strdup(config->run_dir);
     if (!core->run_dir)
         return err_set(err, ENOMEM, "cannot allocate a path");
@@ -140,6 +143,8 @@ void core_free(struct core *core)
     warm_pool_stop(core);
     usage_stop(core);
     volumes_stop(core);
+    if (core->broker_fd > 0)
+        (void)close(core->broker_fd);
     table_done(&core->table);
     images_done(&core->images);
     blobs_close(core);

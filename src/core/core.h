@@ -21,6 +21,7 @@ struct core_config {
     int64_t usage_interval_ms; /* how often each sandbox's use is read; 0: only at its end */
     unsigned usage_keep_days;  /* 0: for ever */
     int archive_fd;            /* the program warren-archive (O_PATH), kept; 0 or below: none */
+    int broker_fd;             /* the link to warren-broker; 0 or below: none */
     /* registries of images; the texts may be NULL */
     const char *default_registry; /* the host of names that have none */
     const char *registry_allow;   /* hosts that teams may use; none: every public one */

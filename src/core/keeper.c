@@ -138,7 +138,7 @@ int keeper_ask_next(int fd, struct keeper_reply *ret_reply)
 
 /* Descriptors that came with an answer. */
 struct passed {
-    int fds[KEEPER_SOCKETS];
+    int fds[KEEPER_STEER_FDS]; /* the most that come at once */
     size_t n;
 };
 
@@ -151,7 +151,7 @@ static int ask_once(struct core *core, const struct keeper_request *req,
         return fd;
     *ret_sent = true;
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-    return next_with(fd, ret_reply, ret_passed->fds, KEEPER_SOCKETS, &ret_passed->n);
+    return next_with(fd, ret_reply, ret_passed->fds, KEEPER_STEER_FDS, &ret_passed->n);
 }
 
 /* What was passed is the caller's if this returns 0. */
@@ -271,6 +271,22 @@ int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOC
         return err_name(err, EPROTO, "internal", "warren-keeper answered without a socket");
     for (size_t i = 0; i < KEEPER_SOCKETS; i++)
         ret_fds[i] = i < passed.n ? passed.fds[i] : -1;
+    return 0;
+}
+
+int keeper_ask_steer(struct core *core, const char *id, int ret_fds[KEEPER_STEER_FDS],
+                     struct err *err)
+{
+    struct keeper_request req = request(KEEPER_STEER, id, NULL, NULL);
+    struct passed passed = { .n = 0 };
+    int r = ask(core, &req, NULL, &passed, err);
+    if (r < 0)
+        return r;
+    if (passed.n != KEEPER_STEER_FDS) {
+        fd_close_all(passed.fds, passed.n);
+        return err_name(err, EPROTO, "internal", "warren-keeper answered without the sockets");
+    }
+    memcpy(ret_fds, passed.fds, sizeof(passed.fds));
     return 0;
 }
 

@@ -29,6 +29,9 @@ int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_
  * -1. The caller closes them. */
 int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOCKETS],
                        struct err *err);
+/* The way out of its network namespace; the caller owns all three. */
+int keeper_ask_steer(struct core *core, const char *id, int ret_fds[KEEPER_STEER_FDS],
+                     struct err *err);
 /* VOLUME_PUT (size_bytes: what it may hold) or VOLUME_RM. */
 int keeper_ask_volume(struct core *core, enum keeper_op op, const char *volume, uint64_t size_bytes,
                       struct err *err);

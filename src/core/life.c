@@ -8,6 +8,7 @@
 #include "core/event.h"
 #include "core/inside.h"
 #include "core/keeper.h"
+#include "core/network.h"
 #include "core/row.h"
 #include "core/spec.h"
 #include "core/timers.h"
@@ -39,6 +40,13 @@ static void tell(struct core *core, const struct sandbox *s, const char *type)
     event_emit(core, s->owner, s->id, type, n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
 }
 
+/* The holder may read its spec. */
+static void leave_network(struct core *core, const struct box *b)
+{
+    if (!network_is_none(b->s.spec.network))
+        networks_detach(core, b->s.id);
+}
+
 void life_running(struct box *b, int64_t now_ms)
 {
     const struct sandbox_spec *spec = &b->s.spec;
@@ -61,6 +69,8 @@ int life_start(struct core *core, struct box *b, struct err *err)
     int r = keeper_ask_make(core, b->s.id, b->tree, &limits, err);
     if (r >= 0)
         r = volumes_attach(core, b->s.id, &b->s.spec, err);
+    if (r >= 0)
+        r = networks_attach(core, b->s.id, b->s.spec.network, err);
     if (r < 0) {
         if (r != -ENOTCONN)
             (void)keeper_ask_cell(core, KEEPER_STOP, b->s.id, NULL);
@@ -89,6 +99,7 @@ int life_stop(struct core *core, struct box *b, enum sandbox_cause cause, struct
 
     if (cause != CAUSE_CRASHED)
         inside_shutdown(core, s.id);
+    leave_network(core, b);
     struct keeper_usage last = { 0 };
     int r = keeper_ask_end(core, KEEPER_STOP, s.id, &last, err);
     if (r == -ENOENT)
@@ -128,6 +139,7 @@ int life_delete(struct core *core, struct box *b, enum sandbox_cause cause, stru
     (void)pthread_mutex_unlock(&core->table.lock);
     mark(core, &s);
 
+    leave_network(core, b);
     struct keeper_usage last = { 0 };
     int r = keeper_ask_end(core, KEEPER_DELETE, s.id, &last, err);
     if (r < 0 && r != -ENOENT) {

@@ -202,6 +202,7 @@ struct build; /* build.h */
 
 struct core {
     char *run_dir;
+    int broker_fd;         /* the link to warren-broker; -1: there is none, and no network */
     int archive_fd;        /* the program warren-archive, held open; 0 or below: it is not there */
     _Atomic bool stopping; /* give up waiting for a keeper that is away */
     struct store *store;
@@ -276,6 +277,12 @@ bool volumes_any(struct core *core, const char *owner);
 /* Shows a running sandbox its volumes. */
 int volumes_attach(struct core *core, const char *id, const struct sandbox_spec *spec,
                    struct err *err);
+/* network.c: gives the broker a running sandbox's network, if it has one; takes it away; changes it. */
+int networks_attach(struct core *core, const char *id, const char *network, struct err *err);
+void networks_detach(struct core *core, const char *id);
+int networks_change(struct core *core, const char *id, const char *from, const char *to,
+                    struct err *err);
+void networks_point(struct core *core, const char *id); /* resolv.c */
 struct keeper_row;
 /* The cells that came up before that moment (monotonic) and are not among those that run. */
 void volumes_look(struct core *core, int64_t before_ms, const struct keeper_row *rows, size_t n);

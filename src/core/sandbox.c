@@ -66,6 +66,8 @@ static int hand_out(struct core *core, struct box *b, const struct pool_cell *ce
         return 0;
     }
     int r = volumes_attach(core, cell->id, &b->s.spec, err);
+    if (r >= 0)
+        r = networks_attach(core, cell->id, b->s.spec.network, err);
     if (r >= 0 && !booted)
         r = boot(core, b, err);
     if (r >= 0)
@@ -136,6 +138,8 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
                                                    "image '%s' was just removed", b->s.spec.image);
     if (r >= 0)
         r = volumes_attach(core, id, &b->s.spec, err);
+    if (r >= 0)
+        r = networks_attach(core, id, b->s.spec.network, err);
     if (r >= 0)
         r = boot(core, b, err);
     if (r >= 0)

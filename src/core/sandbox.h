@@ -62,6 +62,7 @@ struct sandbox_mount {
 
 struct sandbox_spec {
     char *image, *name, *user, *workdir; /* NULL where not given */
+    char *network;                       /* what it may reach (network.h); NULL: nothing */
     char *template;                      /* the template it was made from; NULL: none */
     char template_id[ID_SIZE];           /* whose ready sandboxes would do; only while it is made */
     char image_owner[OWNER_MAX]; /* whose image it is; empty: the sandbox's owner; likewise */
@@ -134,6 +135,7 @@ enum sandbox_change {
     CHANGE_ON_TIMEOUT = 16,
     CHANGE_IDLE = 32,
     CHANGE_ON_IDLE = 64,
+    CHANGE_NETWORK = 256,
     CHANGE_LIMITS = 128, /* cpu_millis, memory_bytes, disk_bytes, pids; 0 leaves one as it is */
 };
 /* Each of these has a form with `_if`, which acts only on a sandbox that still has one of these

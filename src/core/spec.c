@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "core/network.h"
 #include "core/private.h"
 
 #define MIB (1024ull * 1024)
@@ -47,6 +48,7 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     free(spec->user);
     free(spec->workdir);
     free(spec->template);
+    free(spec->network);
     pairs_done(&spec->env);
     pairs_done(&spec->image_env);
     pairs_done(&spec->metadata);
@@ -55,6 +57,7 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     spec->mounts = NULL;
     spec->n_mounts = 0;
     spec->image = spec->name = spec->user = spec->workdir = spec->template = NULL;
+    spec->network = NULL;
 }
 
 static int copy_text(const char *from, const char *otherwise, char **ret_to)
@@ -70,7 +73,7 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
                 struct sandbox_spec *ret_to)
 {
     struct sandbox_spec to = *from;
-    to.image = to.name = to.user = to.workdir = to.template = NULL;
+    to.image = to.name = to.user = to.workdir = to.template = to.network = NULL;
     to.boot = (struct boot){ 0 };
     to.mounts = NULL;
     to.n_mounts = 0;
@@ -84,6 +87,8 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
         r = copy_text(from->workdir, NULL, &to.workdir);
     if (r >= 0)
         r = copy_text(from->template, NULL, &to.template);
+    if (r >= 0)
+        r = copy_text(from->network, NULL, &to.network);
     if (r >= 0)
         r = boot_copy(&from->boot, &to.boot);
     if (r >= 0)
@@ -249,6 +254,8 @@ int spec_check(const struct sandbox_spec *spec, struct err *err)
         r = check_pairs(&spec->env, "env", true, err);
     if (r >= 0)
         r = check_pairs(&spec->metadata, "metadata", false, err);
+    if (r >= 0)
+        r = network_check(spec->network, err);
     return r;
 }
 
@@ -318,6 +325,10 @@ char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
         json_decref(o);
         return NULL;
     }
+    if (o && spec->network && json_object_set_new(o, "network", json_string(spec->network)) < 0) {
+        json_decref(o);
+        return NULL;
+    }
     if (o && spec->revision)
         (void)json_object_set_new(o, "revision", json_integer((json_int_t)spec->revision));
     /* A record of one that is gone starts nothing any more. */
@@ -379,6 +390,8 @@ int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *
         r = copy_text(json_string_value(json_object_get(o, "workdir")), NULL, &s.workdir);
     if (r >= 0)
         r = copy_text(json_string_value(json_object_get(o, "template")), NULL, &s.template);
+    if (r >= 0)
+        r = copy_text(json_string_value(json_object_get(o, "network")), NULL, &s.network);
     if (r >= 0 && s.template)
         r = boot_from_json(json_object_get(o, "boot"), &s.boot);
     if (r >= 0)

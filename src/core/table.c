@@ -53,6 +53,7 @@ void box_free(struct box *b)
         return;
     sandbox_done(&b->s);
     samples_done(&b->samples);
+    netlog_done(&b->netlog);
     (void)pthread_cond_destroy(&b->freed);
     free(b);
 }

@@ -5,6 +5,7 @@
  * alone may read `s.spec`, `s.state` and `tree` without it. Requests that are merely inside
  * (sandbox_enter) are counted, not held. Nothing here blocks but box_hold. */
 #pragma once
+#include "core/netlog.h"
 #include "core/private.h"
 #include "core/samples.h"
 
@@ -26,6 +27,7 @@ struct box {
     uint64_t cpu_seen_us;
     struct meter meter; /* usage.c */
     struct samples samples;
+    struct netlog netlog;
     pthread_cond_t freed;
     struct box *next_id, *next_name;
 };

@@ -46,6 +46,13 @@ static int merge(const struct sandbox_spec *old, const struct sandbox_spec *spec
         free(s.name);
         s.name = name;
     }
+    if (r >= 0 && (changes & CHANGE_NETWORK)) {
+        char *network = spec->network ? strdup(spec->network) : NULL;
+        if (spec->network && !network)
+            r = -ENOMEM;
+        free(s.network);
+        s.network = network;
+    }
     if (r >= 0 && (changes & CHANGE_METADATA))
         r = replace_pairs(&s.metadata, &spec->metadata);
     if (r >= 0 && (changes & CHANGE_ENV))
@@ -98,11 +105,17 @@ static void undo_expires(struct core *core, struct box *b, int64_t expires)
 }
 
 /* The new spec is in memory; makes it true and records it. */
-static int carry_out(struct core *core, struct box *b, unsigned changes, struct err *err)
+static int carry_out(struct core *core, struct box *b, const struct sandbox_spec *old,
+                     unsigned changes, struct err *err)
 {
     if ((changes & CHANGE_LIMITS) && b->s.state == SANDBOX_RUNNING) {
         struct keeper_limits limits = spec_limits(&b->s.spec);
         int r = keeper_ask_limits(core, b->s.id, &limits, err);
+        if (r < 0)
+            return r;
+    }
+    if ((changes & CHANGE_NETWORK) && b->s.state == SANDBOX_RUNNING) {
+        int r = networks_change(core, b->s.id, old->network, b->s.spec.network, err);
         if (r < 0)
             return r;
     }
@@ -127,7 +140,7 @@ static int update_held(struct core *core, struct box *b, const struct sandbox_sp
     if (r < 0)
         return r;
     set_timers(core, b, changes, &old_expires);
-    r = carry_out(core, b, changes, err);
+    r = carry_out(core, b, &next, changes, err);
     if (r < 0) {
         /* Its old name was free a moment ago; should another have taken it, keep the new one. */
         if (box_swap_spec(core, b, &next, false, NULL) < 0)

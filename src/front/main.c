@@ -23,6 +23,7 @@
 #include "front/native/native.h"
 #include "front/options.h"
 #include "front/previews.h"
+#include "front/resolvers.h"
 #include "front/setup.h"
 #include "net/host.h"
 #include "net/preview.h"
@@ -219,13 +220,14 @@ static int start_keeper(struct world *w, struct err *err)
 /* Its end of the link stays with its launcher, so that the next one goes on where it died. */
 static int start_broker(struct world *w, struct err *err)
 {
-    char uid[NUMBER_MAX], gid[NUMBER_MAX];
+    char uid[NUMBER_MAX], gid[NUMBER_MAX], resolvers[RESOLVERS_SIZE];
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_set(err, errno, "cannot make the link to the broker");
     w->link_fd = pair[0];
     (void)snprintf(uid, sizeof(uid), "%u", (unsigned)w->user.uid);
     (void)snprintf(gid, sizeof(gid), "%u", (unsigned)w->user.gid);
+    resolvers_read("/etc/resolv.conf", resolvers);
     const char *args[] = { "--run",
                            w->run,
                            "--domain",
@@ -234,6 +236,10 @@ static int start_broker(struct world *w, struct err *err)
                            uid,
                            "--gid",
                            gid,
+                           "--resolvers",
+                           w->options.resolvers ? w->options.resolvers : resolvers,
+                           "--open",
+                           w->options.egress_open ? w->options.egress_open : "",
                            "--log-level",
                            w->options.log_level,
                            "--log-format",
@@ -268,6 +274,7 @@ static int start(struct world *w, struct err *err)
                                   .usage_interval_ms = w->options.usage_interval_s * 1000ll,
                                   .usage_keep_days = w->options.usage_keep_days,
                                   .archive_fd = w->archive_fd,
+                                  .broker_fd = w->link_fd,
                                   .default_registry = w->options.default_registry,
                                   .registry_allow = w->options.registry_allow,
                                   .registry_timeout_s = w->options.registry_timeout_s };

@@ -63,6 +63,12 @@ static const struct option_row rows[] = {
     { "registry-allow", "WARREN_REGISTRY_ALLOW", "LIST", TEXT(registry_allow), NULL,
       "Registries (HOST[:PORT], commas between) that teams may use, at whatever address.\n"
       "                          Default: any with a public address. Admin keys are not bound." },
+    { "resolvers", "WARREN_RESOLVERS", "LIST", TEXT(resolvers), NULL,
+      "Who is asked for the names that sandboxes may resolve: ADDRESS[:PORT], commas between.\n"
+      "                          Default: those of /etc/resolv.conf." },
+    { "egress-open", "WARREN_EGRESS_OPEN", "LIST", TEXT(egress_open), NULL,
+      "Ranges such as 10.1.0.0/16 that rules of sandboxes may allow although they are private,\n"
+      "                          or this machine's own." },
     { "registry-timeout", "WARREN_REGISTRY_TIMEOUT", "N", TEXT(registry_timeout), "30",
       "Seconds that a registry may be silent before the connection counts as broken." },
 };

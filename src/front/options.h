@@ -12,6 +12,7 @@ struct options {
     char *listen, *data, *run, *config, *user, *cgroup, *pool, *log_level, *log_format;
     char *rate_limit, *rate_burst, *cors_origins, *usage_interval, *usage_days;
     char *default_registry, *registry_allow, *registry_timeout;
+    char *resolvers, *egress_open;
     char *preview_domain, *tls_listen, *tls_cert, *tls_key;
     bool help, version, routes;
     /* read out of the texts above */

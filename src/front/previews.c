@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/network.h"
 #include "core/port.h"
 #include "core/sandbox.h"
 #include "core/token.h"
@@ -207,7 +208,7 @@ static void on_message(struct previews *p, const void *msg, size_t n, int fd)
         on_pass(p, msg, fd);
     } else if (type == BROKER_TOUCH && n == sizeof(struct broker_touch) && fd < 0) {
         on_touch(p, msg);
-    } else {
+    } else if (!network_told(p->core, msg, n)) {
         log_warn("the broker said what is not understood type=%u size=%zu", type, n);
         if (fd >= 0)
             (void)close(fd);

@@ -79,6 +79,7 @@ int cells_kill_all(struct keeper *k); /* for --teardown: blocks until they are g
 
 /* ---- ports.c ---- */
 void ports_sockets(struct conn *c);
+void ports_steer(struct conn *c);
 
 /* ---- volumes.c ---- */
 void volumes_put(struct conn *c);

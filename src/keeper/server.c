@@ -54,6 +54,7 @@ static const struct op {
     { KEEPER_DIFF, NEEDS_ID | NEEDS_FD, images_diff },
     { KEEPER_SPLIT, NEEDS_FDS, images_split },
     { KEEPER_SOCKETS_OF, NEEDS_ID, ports_sockets },
+    { KEEPER_STEER, NEEDS_ID, ports_steer },
     { KEEPER_VOLUME_PUT, NEEDS_VOLUME | NEEDS_LIMITS, volumes_put },
     { KEEPER_VOLUME_RM, NEEDS_VOLUME, volumes_remove },
     { KEEPER_VOLUME_STAT, NEEDS_VOLUME, volumes_stat },

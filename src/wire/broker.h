@@ -19,10 +19,14 @@ enum broker_type {
     /* warrend to broker */
     BROKER_CLIENT = 1, /* an fd: a connection whose first head waits in it, unread */
     BROKER_ANSWER,     /* to an ASK; with BROKER_OK and a port an fd */
+    BROKER_NET,        /* an fd: a part of what makes a sandbox's network */
+    BROKER_NET_END,    /* a sandbox has none any more */
     /* broker to warrend */
-    BROKER_ASK,   /* may this be, and a connection to it */
-    BROKER_PASS,  /* an fd: a connection with requests for warrend itself */
-    BROKER_TOUCH, /* somebody is at work in a sandbox: it is not idle */
+    BROKER_ASK,    /* may this be, and a connection to it */
+    BROKER_PASS,   /* an fd: a connection with requests for warrend itself */
+    BROKER_TOUCH,  /* somebody is at work in a sandbox: it is not idle */
+    BROKER_HELLO,  /* a new broker, which knows of no sandbox yet */
+    BROKER_RECORD, /* what a sandbox reached, or could not */
 };
 
 struct broker_client {
@@ -68,4 +72,41 @@ struct broker_pass {
 struct broker_touch {
     uint32_t type;
     char sandbox[ID_SIZE];
+};
+
+enum broker_net_part {
+    BROKER_NET_RULES, /* a file in memory: as net/policy.h writes them */
+    BROKER_NET_TCP,   /* sockets of its namespace, and the link that leads to them */
+    BROKER_NET_UDP,
+    BROKER_NET_LINK,
+};
+
+struct broker_net {
+    uint32_t type;
+    uint32_t part; /* enum broker_net_part */
+    uint32_t cut;  /* RULES: they are for open connections too */
+    char sandbox[ID_SIZE];
+};
+
+struct broker_net_end {
+    uint32_t type;
+    char sandbox[ID_SIZE];
+};
+
+struct broker_hello {
+    uint32_t type;
+};
+
+struct broker_record {
+    uint32_t type;
+    uint32_t question, allowed, udp; /* yes or no */
+    uint32_t why;                    /* enum policy_why */
+    uint32_t port;
+    uint32_t failure; /* errno of what was allowed and could not be reached; 0 */
+    int64_t wall_ms;
+    uint64_t sent_bytes, received_bytes;
+    char sandbox[ID_SIZE];
+    char address[48];
+    char name[BROKER_HOST_SIZE];
+    char rule[400];
 };

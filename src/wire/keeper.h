@@ -17,6 +17,7 @@
 #define KEEPER_MSG_SIZE 400
 #define KEEPER_WHAT_SIZE 40
 #define KEEPER_PATH_SIZE 256 /* where a volume is shown in a cell */
+#define KEEPER_STEER_FDS 3   /* with STEER: TCP, UDP, and what leads to them (kernel/steer.h) */
 #define KEEPER_SOCKETS 2     /* with SOCKETS_OF: TCP over IPv4, and over IPv6 where there is any */
 
 enum keeper_op {
@@ -41,6 +42,7 @@ enum keeper_op {
     KEEPER_VOLUME_STAT, /* volume: usage.disk_bytes */
     KEEPER_VOLUME_LIST, /* one datagram a volume, its id in `id`, then OK */
     KEEPER_ATTACH, /* id, volume, path, read_only: shows it in a running cell; done twice is fine */
+    KEEPER_STEER,  /* id: answers with KEEPER_STEER_FDS: the way out of its network namespace */
     KEEPER_OPS_END,
 };
 

@@ -22,6 +22,7 @@ static const struct {
 } statuses[] = {
     { "invalid_json", 400 },
     { "invalid_field", 400 },
+    { "invalid_network", 400 },
     { "unknown_field", 400 },
     { "missing_field", 400 },
     { "invalid_query", 400 },

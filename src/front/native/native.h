@@ -153,6 +153,9 @@ int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *r
 struct field;
 int native_as_mounts(const json_t *v, const struct field *f, void *at, struct err *err);
 void native_put_mounts(struct jout *j, const struct sandbox_spec *spec);
+int native_as_network(const json_t *v, const struct field *f, void *at, struct err *err);
+void native_put_network(struct jout *j, const struct sandbox_spec *spec);
+int native_network_log(struct request *req, struct err *err);
 
 /* What exec and start take. */
 struct native_command {

@@ -12,6 +12,7 @@ const struct route native_routes[] = {
     { "GET",    "/v1/sandboxes/{id}/usage", AUTH_KEY, BODY_NONE, native_sandbox_usage,  NULL },
     { "POST",   "/v1/sandboxes/{id}/commit", AUTH_KEY, BODY_JSON, native_sandbox_commit, NULL },
     { "GET",    "/v1/sandboxes/{id}/logs",  AUTH_KEY, BODY_NONE, native_sandbox_logs,   NULL },
+    { "GET",    "/v1/sandboxes/{id}/network/log", AUTH_KEY, BODY_NONE, native_network_log, NULL },
 
     { "POST",   "/v1/sandboxes/{id}/exec",                 AUTH_KEY, BODY_JSON, native_exec,           NULL },
     { "POST",   "/v1/sandboxes/{id}/processes",            AUTH_KEY, BODY_JSON, native_process_start,  NULL },

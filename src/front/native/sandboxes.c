@@ -38,6 +38,7 @@ static const struct field create_fields[] = {
     ROW(idle_timeout_ms, "idle_timeout_s", as_seconds, .max = TIMEOUT_MAX_S, .null_ok = true),
     ROW(on_idle, "on_idle", as_choice, .choices = ends),
     ROW(mounts, "volumes", native_as_mounts),
+    ROW(network, "network", native_as_network),
 };
 
 /* Rows of the same table that PATCH takes, and what each of them changes. */
@@ -56,6 +57,7 @@ static const struct {
     { "on_timeout", CHANGE_ON_TIMEOUT },
     { "idle_timeout_s", CHANGE_IDLE },
     { "on_idle", CHANGE_ON_IDLE },
+    { "network", CHANGE_NETWORK },
 };
 
 static void put_pairs(struct jout *j, const char *key, const struct pairs *p)
@@ -99,6 +101,7 @@ static void put_sandbox(struct jout *j, const char *key, const struct sandbox *s
     put_seconds(j, "idle_timeout_s", p->idle_timeout_ms);
     jout_str(j, "on_idle", ends[p->on_idle]);
     native_put_mounts(j, p);
+    native_put_network(j, p);
     jout_time(j, "created_at", s->created_ms);
     jout_time(j, "started_at", s->started_ms);
     jout_time(j, "stopped_at", s->stopped_ms);
