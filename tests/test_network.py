@@ -1,5 +1,6 @@
 """What a sandbox reaches: real programs inside, real servers on an address of this machine's own."""
 import contextlib
+import http.server
 import os
 import signal
 import socket
@@ -15,7 +16,7 @@ import harness
 from harness import until
 
 HERE = "198.51.100.77"  # documentation's, on loopback while these tests run
-DNS_PORT, TLS_PORT, GREET_PORT = 5377, 443, 2525
+DNS_PORT, TLS_PORT, HTTP_PORT, GREET_PORT = 5377, 443, 80, 2525
 NAMES = {"good.test": HERE, "other.test": HERE, "inner.test": "169.254.169.254", "host.test": "127.0.0.1"}
 
 # Inside: one line of what happened.
@@ -30,7 +31,9 @@ try:
         s = context.wrap_socket(s, server_hostname=sys.argv[4] or None)
         s.sendall(b"hello\n")
     elif what == "http":
-        s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        for name in sys.argv[4].split():
+            s.sendall(b"GET /%s HTTP/1.1\r\nHost: %s\r\n\r\n" % (name.encode(), name.encode()))
+        s.shutdown(socket.SHUT_WR)
     elif what == "raw":
         s.sendall(b"hello\n")
     got = b""
@@ -84,6 +87,19 @@ class World:
                     with context.wrap_socket(self.request, server_side=True) as s:
                         s.sendall(b"you said " + s.recv(100))
 
+        class Web(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                body = f"page {self.path} of {self.headers['Host']}".encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
         class Greet(socketserver.BaseRequestHandler):
             def handle(self):
                 self.request.sendall(b"220 welcome\n")
@@ -93,6 +109,7 @@ class World:
         socketserver.ThreadingTCPServer.allow_reuse_address = True
         self.servers = [socketserver.ThreadingUDPServer((HERE, DNS_PORT), Resolver),
                         socketserver.ThreadingTCPServer((HERE, TLS_PORT), Echo),
+                        socketserver.ThreadingTCPServer((HERE, HTTP_PORT), Web),
                         socketserver.ThreadingTCPServer((HERE, GREET_PORT), Greet)]
         for server in self.servers:
             server.daemon_threads = True
@@ -196,6 +213,17 @@ def test_the_name_said_must_be_the_name_resolved(api, box):
     assert [e["verdict"] for e in entries if e["kind"] == "connection"] == ["denied"] * 3
 
 
+def test_each_request_over_http_is_checked(api, box):
+    got = attempt(api, box, "http", "good.test", HTTP_PORT, "good.test good.test")
+    assert got.count("page /good.test of good.test") == 2
+    before = last_number(api, box)
+    # A second request on the same connection that names another host never arrives.
+    assert "of other.test" not in attempt(api, box, "http", "good.test", HTTP_PORT, "good.test other.test")
+    wait_entry(api, box, before, kind="connection", name="other.test", verdict="denied")
+    denied = attempt(api, box, "http", "good.test", HTTP_PORT, "other.test")
+    assert "403 Forbidden" in denied and '"network_denied"' in denied and "other.test" in denied
+
+
 def test_a_server_may_speak_first(api, box):
     assert attempt(api, box, "greet", "good.test", GREET_PORT) == "got 220 welcome|"
 
@@ -215,7 +243,7 @@ def test_the_network_of_one_is_changed_while_it_runs(api, box, daemon):
     assert api.ok("PATCH", place, {"network": "open"})["network"] == "open"
     assert attempt(api, box, "greet", HERE, GREET_PORT) == "got 220 welcome|"
     # Under any rules: metadata, the host's loopback by its own address, private networks.
-    denied = attempt(api, box, "http", "169.254.169.254", 80)
+    denied = attempt(api, box, "http", "169.254.169.254", 80, "x")
     assert "403 Forbidden" in denied and '"network_denied"' in denied
     for host in ("10.1.2.3", "100.100.100.200", "::ffff:10.0.0.1", "fd00:ec2::254"):
         assert attempt(api, box, "raw", host, 443).startswith("ConnectionResetError"), host

@@ -415,6 +415,34 @@ TEST(another_name_on_the_same_address_is_cut)
     CHECK_EQ(world.records.n_refused, 4);
 }
 
+static void ask_over_http(int say)
+{
+    static const char good[] = "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 2\r\n\r\nhi";
+    static const char evil[] = "GET /x HTTP/1.1\r\nHost: other.test\r\n\r\n";
+    char got[600];
+    WANT(ask("good.test", false).n_addresses == 1);
+    int fd = dial(HERE, 443, SOCK_STREAM);
+    WANT(comes_back(fd, good, sizeof(good) - 1));
+    for (size_t i = 0; i + 1 < sizeof(good); i++)
+        WANT(write(fd, good + i, 1) == 1);
+    WANT(fd_read_full(fd, got, sizeof(good) - 1) == 0 && memcmp(got, good, sizeof(good) - 1) == 0);
+    WANT(write(fd, evil, sizeof(evil) - 1) == (ssize_t)sizeof(evil) - 1);
+    WANT(is_cut(fd)); /* and nothing of it came back */
+    int other = dial(HERE, 443, SOCK_STREAM);
+    WANT(write(other, evil, sizeof(evil) - 1) == (ssize_t)sizeof(evil) - 1);
+    ssize_t n = recv(other, got, sizeof(got) - 1, MSG_WAITALL);
+    WANT(n > 0);
+    got[n] = '\0';
+    WANT(strncmp(got, "HTTP/1.1 403 ", 13) == 0 && strstr(got, "other.test"));
+}
+
+TEST(each_request_is_checked_by_its_host)
+{
+    try_inside(BY_NAME, ask_over_http);
+    CHECK_EQ(world.records.n, 3); /* two that were refused, and what passed before */
+    CHECK_EQ(world.records.n_refused, 2);
+}
+
 static void go_without_asking(int say)
 {
     int fd = dial("198.51.100.9", 443, SOCK_STREAM);

@@ -61,8 +61,7 @@ void lane_done(struct lane *l, struct lane_shelf *s)
     buf_done(&l->early);
 }
 
-/* 1: it is gone, 0: wait for room, below zero: lost. */
-static int push_early(struct lane *l, int to)
+int lane_push(struct lane *l, int to)
 {
     size_t done = 0;
     while (done < l->early.len) {
@@ -118,7 +117,7 @@ static ssize_t pull(struct lane *l, struct lane_shelf *s, int from)
 static enum lane_state run(struct lane *l, struct lane_shelf *s, int from, int to)
 {
     for (size_t moved = 0;;) {
-        int r = l->early.len ? push_early(l, to) : push_pipe(l, to);
+        int r = l->early.len ? lane_push(l, to) : push_pipe(l, to);
         if (r <= 0)
             return r < 0 ? LANE_LOST : LANE_WAIT_TO;
         if (l->ended)

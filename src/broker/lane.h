@@ -38,4 +38,6 @@ enum lane_state {
 void lane_init(struct lane *lane, size_t early_max);
 /* As far as it goes without waiting, and no longer than a fair turn. */
 enum lane_state lane_run(struct lane *lane, struct lane_shelf *shelf, int from, int to);
+/* For who fills `early` by hand: 1 it is gone, 0 wait for room, below zero: lost. */
+int lane_push(struct lane *lane, int to);
 void lane_done(struct lane *lane, struct lane_shelf *shelf);

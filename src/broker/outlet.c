@@ -15,11 +15,14 @@
 #include "base/clock.h"
 #include "broker/egress_private.h"
 #include "net/opening.h"
+#include "net/requests.h"
 
 #define OPENING_MS 30000 /* to say something that we wait for */
 #define DIAL_MS 15000
 #define REFUSAL_MS 1000 /* to take the reason */
 #define HTTP_PORT 80
+#define HTTP_PIECE (16 * 1024)
+#define HTTP_EARLY_MAX (HEAD_MAX + 2 * HTTP_PIECE) /* what requests_take may give at once */
 
 enum outlet_state {
     OUTLET_OPENING,  /* its first bytes are awaited; the server may be dialled already */
@@ -41,13 +44,14 @@ struct outlet {
     bool heard; /* a refused client has sent something */
     bool owed;  /* a record of its end: what was refused has its record already */
     enum policy_name named;
+    struct requests *http; /* requests that are judged one by one; NULL: there are none */
     struct lane up, down;
+    struct policy_answer answer; /* the latest; its rule is good until the rules change */
     struct egress_record rec;
 };
 
 static void on_in(struct watch *w, uint32_t events);
 static void on_out(struct watch *w, uint32_t events);
-static void step(struct outlet *o);
 
 /* ---- ends ---- */
 
@@ -86,6 +90,9 @@ static void end(struct outlet *o, bool reset)
     close_side(&o->out, reset);
     lane_done(&o->up, &e->shelf);
     lane_done(&o->down, &e->shelf);
+    if (o->http)
+        requests_done(o->http);
+    free(o->http);
     *o->at = o->next;
     if (o->next)
         o->next->at = o->at;
@@ -128,25 +135,33 @@ static void want_both(struct outlet *o, uint32_t in, uint32_t out)
 
 /* ---- the verdict ---- */
 
+static struct policy_answer judge_named(struct outlet *o, const char *given)
+{
+    struct policy_limits limits = egress_limits(o->net->egress);
+    struct policy_flow f = { .protocol = POLICY_TCP,
+                             .to = o->rec.to,
+                             .port = o->rec.port,
+                             .named = POLICY_NAME_GIVEN,
+                             .name = given,
+                             .pinned = &given };
+    f.n_pinned = pins_has(o->net->pins, given, &o->rec.to, clock_mono_ms()) ? 1 : 0;
+    return policy_judge(&o->net->policy, &limits, &f);
+}
+
 static struct policy_answer judge(struct outlet *o, enum policy_name named)
 {
-    const char *names[PINS_NAMES_MAX], *given = o->rec.name;
-    int64_t now = clock_mono_ms();
+    const char *names[PINS_NAMES_MAX];
+    if (named == POLICY_NAME_GIVEN)
+        return judge_named(o, o->rec.name);
     struct policy_limits limits = egress_limits(o->net->egress);
     struct policy_flow f = { .protocol = POLICY_TCP,
                              .to = o->rec.to,
                              .port = o->rec.port,
                              .named = named,
-                             .name = given,
                              .pinned = names };
-    if (named == POLICY_NAME_GIVEN) {
-        f.pinned = &given;
-        f.n_pinned = pins_has(o->net->pins, given, &o->rec.to, now) ? 1 : 0;
-    } else {
-        f.n_pinned = pins_names(o->net->pins, &o->rec.to, now, names);
-        if (f.n_pinned) /* for the log */
-            (void)snprintf(o->rec.name, sizeof(o->rec.name), "%s", names[0]);
-    }
+    f.n_pinned = pins_names(o->net->pins, &o->rec.to, clock_mono_ms(), names);
+    if (f.n_pinned) /* for the log */
+        (void)snprintf(o->rec.name, sizeof(o->rec.name), "%s", names[0]);
     return policy_judge(&o->net->policy, &limits, &f);
 }
 
@@ -184,7 +199,7 @@ static void refuse(struct outlet *o, const struct policy_answer *answer, bool ht
     o->state = OUTLET_REFUSING;
     loop_remove(e->loop, &o->out_watch);
     close_side(&o->out, true);
-    o->heard = o->up.early.len > 0;
+    o->heard = o->up.early.len > 0 || o->http;
     if (o->heard)
         say_why(o);
     loop_deadline(e->loop, &o->deadline, clock_mono_ms() + REFUSAL_MS, on_deadline);
@@ -276,8 +291,83 @@ static int hear(struct outlet *o)
     return n == 0 ? -ECONNRESET : 1;
 }
 
+/* ---- HTTP ---- */
+
+static bool host_allowed(void *arg, const char host[HOST_SIZE])
+{
+    struct outlet *o = arg;
+    o->answer = judge_named(o, host);
+    bool allowed = o->answer.verdict == POLICY_ALLOW;
+    if (allowed || o->http->count == 0) {
+        o->named = POLICY_NAME_GIVEN;
+        memcpy(o->rec.name, host, HOST_SIZE);
+    } else { /* what was done before goes on under its own name */
+        struct egress_record rec = o->rec;
+        memcpy(rec.name, host, HOST_SIZE);
+        egress_answered(&rec, &o->answer);
+        egress_record(o->net, &rec);
+    }
+    return allowed;
+}
+
+/* What may pass of these bytes goes to the lane. What may not ends the connection: an answer to an
+ * earlier request may be on its way, so a reason has its place before the first only. */
+static int take_requests(struct outlet *o, const char *p, size_t n)
+{
+    int r = requests_take(o->http, p, n, host_allowed, o, &o->up.early);
+    if (r < 0 && r != -EACCES)
+        o->answer = (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
+    if (r < 0 && o->http->count)
+        end(o, true);
+    else if (r < 0)
+        refuse(o, &o->answer, true);
+    else if (o->state == OUTLET_OPENING && o->http->count)
+        allow(o, &o->answer);
+    return r;
+}
+
+static void begin_requests(struct outlet *o)
+{
+    struct buf first = o->up.early;
+    o->up.early = (struct buf)BUF_INIT(HTTP_EARLY_MAX);
+    o->http = malloc(sizeof(*o->http));
+    if (o->http) {
+        *o->http = (struct requests)REQUESTS_INIT;
+        (void)take_requests(o, first.data, first.len);
+    } else {
+        end(o, true);
+    }
+    buf_done(&first);
+}
+
+/* As a lane runs, but for the look at what passes. */
+static enum lane_state run_requests(struct outlet *o)
+{
+    static char piece[HTTP_PIECE]; /* the loop has one thread */
+    for (;;) {
+        int r = o->out >= 0 && o->connected ? lane_push(&o->up, o->out) : o->up.early.len == 0;
+        if (r <= 0)
+            return r < 0 ? LANE_LOST : LANE_WAIT_TO;
+        if (o->up.ended)
+            return shutdown(o->out, SHUT_WR) < 0 && errno != ENOTCONN ? LANE_LOST : LANE_DONE;
+        ssize_t n = recv(o->in, piece, sizeof(piece), MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return LANE_WAIT_FROM;
+        if (n < 0 || (n == 0 && o->out < 0))
+            return LANE_LOST;
+        o->up.ended = n == 0;
+        if (n > 0 && take_requests(o, piece, (size_t)n) < 0)
+            return LANE_WAIT_FROM; /* it is closed, or about to be */
+    }
+}
+
 static void read_opening(struct outlet *o)
 {
+    if (o->http) {
+        if (run_requests(o) == LANE_LOST)
+            end(o, true);
+        return;
+    }
     int r = hear(o);
     if (r <= 0) {
         if (r < 0)
@@ -293,14 +383,16 @@ static void read_opening(struct outlet *o)
         memcpy(o->rec.name, name, sizeof(name));
         break;
     case OPENING_OTHER: o->named = POLICY_NAME_NONE; break;
-    case OPENING_HTTP: /* every request on it could name another host */
+    case OPENING_HTTP:
     case OPENING_BAD: o->named = POLICY_NAME_BAD; break;
     }
-    struct policy_answer answer = judge(o, o->named);
-    if (answer.verdict == POLICY_ALLOW)
-        allow(o, &answer);
+    o->answer = judge(o, o->named);
+    if (what == OPENING_HTTP)
+        begin_requests(o);
+    else if (o->answer.verdict == POLICY_ALLOW)
+        allow(o, &o->answer);
     else
-        refuse(o, &answer, what == OPENING_HTTP);
+        refuse(o, &o->answer, false);
 }
 
 /* ---- the relay ---- */
@@ -309,7 +401,11 @@ static void relay(struct outlet *o)
 {
     struct lane_shelf *shelf = &o->net->egress->shelf;
     bool held = o->state == OUTLET_OPENING;
-    enum lane_state up = held ? LANE_WAIT_FROM : lane_run(&o->up, shelf, o->in, o->out);
+    enum lane_state up = held      ? LANE_WAIT_FROM
+                         : o->http ? run_requests(o)
+                                   : lane_run(&o->up, shelf, o->in, o->out);
+    if (o->state == OUTLET_CLOSED || o->state == OUTLET_REFUSING)
+        return;
     enum lane_state down = lane_run(&o->down, shelf, o->out, o->in);
     if (up == LANE_LOST || down == LANE_LOST) {
         end(o, true);
