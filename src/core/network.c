@@ -1,9 +1,11 @@
 #include "core/network.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/keeper.h"
@@ -11,6 +13,7 @@
 #include "net/policy.h"
 
 #define LOG_MODULE "network"
+#define SEND_MS 5000
 
 bool network_is_none(const char *network)
 {
@@ -35,12 +38,30 @@ int network_check(const char *network, struct err *err)
 
 /* ---- to the broker ---- */
 
+/* A broker that does not read is dead or will be: nobody waits for it for long. */
+static int send_within(const struct core *core, const void *msg, size_t size, const int *fds,
+                       size_t nfds)
+{
+    int64_t until = clock_mono_ms() + SEND_MS;
+    for (;;) {
+        int r = fd_try_send_msg(core->broker_fd, msg, size, fds, nfds);
+        int64_t left = until - clock_mono_ms();
+        if (r != -EAGAIN)
+            return r;
+        if (left <= 0)
+            return -ETIMEDOUT;
+        r = fd_wait(core->broker_fd, POLLOUT, (int)left);
+        if (r < 0)
+            return r;
+    }
+}
+
 /* Takes fd. */
 static int tell(struct core *core, const char *id, enum broker_net_part part, bool cut, int fd)
 {
     struct broker_net msg = { .type = BROKER_NET, .part = part, .cut = cut };
     (void)snprintf(msg.sandbox, sizeof(msg.sandbox), "%s", id);
-    int r = fd_send_msg(core->broker_fd, &msg, sizeof(msg), &fd, 1);
+    int r = send_within(core, &msg, sizeof(msg), &fd, 1);
     (void)close(fd);
     return r;
 }
@@ -90,7 +111,7 @@ void networks_detach(struct core *core, const char *id)
     if (core->broker_fd < 0)
         return;
     (void)snprintf(msg.sandbox, sizeof(msg.sandbox), "%s", id);
-    int r = fd_send_msg(core->broker_fd, &msg, sizeof(msg), NULL, 0);
+    int r = send_within(core, &msg, sizeof(msg), NULL, 0);
     if (r < 0)
         log_warn("the broker was not told of an end sandbox=%s err=%s", id, strerror(-r));
 }
