@@ -159,12 +159,12 @@ static int read_base(struct request *req, const json_t *object, struct template_
 
 /* ---- what runs ---- */
 
+static const char shell[] = "if [ -x /bin/bash ]; then exec /bin/bash -l -c \"$1\"; fi\n"
+                            "exec /bin/sh -l -c \"$1\"";
+
 static int set_command(const char *text, char ***ret_argv, struct err *err)
 {
-    static const char *const words[] = { "/bin/sh", "-c",
-                                         "if [ -x /bin/bash ]; then exec /bin/bash -l -c \"$1\"; "
-                                         "fi; exec /bin/sh -l -c \"$1\"",
-                                         "sh" };
+    static const char *const words[] = { "/bin/sh", "-c", shell, "sh" };
     size_t n = ARRAY_LEN(words);
     char **argv = calloc(n + 2, sizeof(*argv));
     bool whole = argv != NULL;
