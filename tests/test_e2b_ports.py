@@ -223,3 +223,29 @@ def test_code_is_run_for_those_with_the_token_only(served):
     assert ask(served, "POST", "/execute", b"{}", 49999, {"X-Access-Token": token[:-1] + "x"})[0].status == 401
     assert ask(served, "GET", "/contexts", None, 49999, {"X-Access-Token": "no"})[0].status == 401
     assert ask(served, "POST", "/execute", b"{}", 49999, {"X-Access-Token": token})[0].status == 502
+
+
+def test_a_private_sandbox_wants_its_token(daemon):
+    made = daemon.api.ok("POST", "/e2b/v2/sandboxes", {"templateID": "base", "network": {"allowPublicTraffic": False}})
+    served = daemon, made
+    try:
+        for headers in ({}, {"E2b-Traffic-Access-Token": "no"}, {"X-Access-Token": made["envdAccessToken"]}):
+            assert ask(served, "GET", "/", headers=headers)[0].status == 403
+        headers = {"E2b-Traffic-Access-Token": made["trafficAccessToken"]}
+        assert ask(served, "GET", "/", headers=headers)[0].status == 502  # nothing listens
+    finally:
+        daemon.api.delete(made["sandboxID"])
+
+
+def test_a_paused_sandbox_is_woken_by_who_may(daemon):
+    """As envd is: with the sandbox's token a touch starts it, without it is as if it were gone."""
+    made = daemon.api.ok("POST", "/e2b/v2/sandboxes", {"templateID": "base", "timeout": 600, "autoResume": {"enabled": True}})
+    served, who = (daemon, made), made["sandboxID"]
+    try:
+        daemon.api.ok("POST", f"/v1/sandboxes/{who}/stop")
+        told = json.loads(ask(served, "GET", "/")[1])
+        assert told["message"] == "The sandbox was not found"
+        answer, body = ask(served, "GET", "/", headers={"X-Access-Token": made["envdAccessToken"]})
+        assert json.loads(body)["message"] == "The sandbox is running but port is not open"
+    finally:
+        daemon.api.delete(who)
