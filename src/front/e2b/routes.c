@@ -4,6 +4,7 @@
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
 #include "front/e2b/templates.h"
+#include "front/e2b/volumes.h"
 
 /* Every failure is a number, the status again, and a sentence; that of a sandbox which does not
  * answer has a shape of its own. */
@@ -75,6 +76,19 @@ static const struct route routes[] = {
     CONTROL("POST",   "/v2/templates/{id}/builds/{build}",      BODY_JSON, e2b_build_start),
     CONTROL("GET",    "/templates/{id}/builds/{build}/status",  BODY_NONE, e2b_build_status),
     CONTROL("GET",    "/templates/{id}/builds/{build}/logs",    BODY_NONE, e2b_build_logs),
+
+    CONTROL("POST",   "/volumes",                   BODY_JSON, e2b_volume_create),
+    CONTROL("GET",    "/volumes",                   BODY_NONE, e2b_volume_list),
+    CONTROL("GET",    "/volumes/{id}",              BODY_NONE, e2b_volume_get),
+    CONTROL("DELETE", "/volumes/{id}",              BODY_NONE, e2b_volume_delete),
+    /* by a volume's own token */
+    ENVD("GET",    "/volumecontent/{id}/dir",       BODY_NONE, e2b_content_list),
+    ENVD("POST",   "/volumecontent/{id}/dir",       BODY_RAW,  e2b_content_make_dir),
+    ENVD("GET",    "/volumecontent/{id}/path",      BODY_NONE, e2b_content_stat),
+    ENVD("PATCH",  "/volumecontent/{id}/path",      BODY_JSON, e2b_content_change),
+    ENVD("DELETE", "/volumecontent/{id}/path",      BODY_NONE, e2b_content_remove),
+    ENVD("GET",    "/volumecontent/{id}/file",      BODY_NONE, e2b_content_read),
+    { "PUT", "/e2b/volumecontent/{id}/file", AUTH_NONE, BODY_STREAM, e2b_content_write, &e2b_content_sink },
 
     ENVD("GET",  "/health",                        BODY_NONE, e2b_health),
     ENVD("GET",  "/envs",                          BODY_NONE, envd_envs),

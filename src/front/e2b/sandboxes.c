@@ -7,6 +7,7 @@
 #include "core/token.h"
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
+#include "front/e2b/volumes.h"
 
 #define USER "user"
 #define DAY_MS (24 * 3600 * 1000LL)
@@ -57,6 +58,7 @@ void e2b_put_listed(struct jout *j, const struct sandbox *s)
         if (strncmp(s->spec.metadata.names[i], E2B_PRIVATE_PREFIX, strlen(E2B_PRIVATE_PREFIX)) != 0)
             jout_member(j, s->spec.metadata.names[i], s->spec.metadata.values[i]);
     jout_close(j, '}');
+    e2b_put_mounts(j, &s->spec);
 }
 
 static int not_found(struct err *err, const char *id)
@@ -120,7 +122,7 @@ static int refuse_egress(const json_t *network, struct err *err)
 static int refuse_missing_parts(const json_t *object, struct err *err)
 {
     /* Each needs a part that this server does not have yet: told, never pretended. */
-    static const char *const members[] = { "volumeMounts", "iam", "mcp" };
+    static const char *const members[] = { "iam", "mcp" };
     for (size_t i = 0; i < ARRAY_LEN(members); i++) {
         const json_t *v = json_object_get(object, members[i]);
         if (!e2b_is_empty(v))
@@ -182,6 +184,8 @@ static int read_spec(struct request *req, const json_t *object, int64_t timeout_
         r = read_texts(object, "metadata", &spec->metadata, err);
     if (r >= 0)
         r = read_texts(object, "envVars", &spec->env, err);
+    if (r >= 0)
+        r = e2b_read_mounts(object, spec, err);
     if (r >= 0)
         r = e2b_read_seconds(object, "timeout", &timeout_s, err);
     if (r < 0)
