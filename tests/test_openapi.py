@@ -326,6 +326,17 @@ def volumes(api, **_):
 
 
 @scenario
+def secrets(api, **_):
+    name = "oa-" + uuid.uuid4().hex[:8]
+    assert api.call("POST", "/v1/secrets", {"name": name, "value": "v", "metadata": {"a": "b"}}).status == 201
+    api.ok("GET", "/v1/secrets?limit=1")
+    api.ok("PATCH", f"/v1/secrets/{name}", {"value": "w"})
+    assert api.ok("GET", f"/v1/secrets/{name}")["version"] == 2
+    assert api.call("DELETE", f"/v1/secrets/{name}").status == 204
+    api.refused(404, "secret_not_found", "GET", f"/v1/secrets/{name}")
+
+
+@scenario
 def templates(api, **_):
     name = "oa-" + uuid.uuid4().hex[:8]
     api.ok("POST", "/v1/templates", {"name": name, "image": "tiny", "start_command": "sleep 100",

@@ -44,6 +44,8 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->usage.lock, NULL);
     (void)pthread_mutex_init(&core->templates.lock, NULL);
     (void)pthread_mutex_init(&core->template_builds.lock, NULL);
+    (void)pthread_mutex_init(&core->secrets.lock, NULL);
+    (void)pthread_mutex_init(&core->secrets.change, NULL);
     (void)pthread_mutex_init(&core->usage.flush, NULL);
     wait_init(&core->feed.more);
     wait_init(&core->images.made);
@@ -81,6 +83,8 @@ static int load(struct core *core, const struct core_config *config, struct err 
         r = keyring_load(core, config->first_key, err);
     if (r >= 0)
         r = tokens_load(core, err);
+    if (r >= 0)
+        r = secrets_load(core, dir, err);
     if (r >= 0)
         r = blobs_open(core, config->data_dir, err);
     if (r >= 0)
@@ -153,6 +157,7 @@ void core_free(struct core *core)
     keyring_done(&core->keyring);
     templates_done(&core->templates);
     volumes_done(&core->volumes);
+    secrets_done(&core->secrets);
     teams_done(&core->teams);
     replays_done(core);
     store_close(core->store);

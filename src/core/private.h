@@ -102,6 +102,15 @@ struct template_builds { /* template_build.h */
     size_t n;
 };
 
+struct secret_entry;
+struct secrets {
+    pthread_mutex_t lock;   /* of the memory */
+    pthread_mutex_t change; /* held over a whole change, database and all; before `lock` */
+    struct secret_entry *items;
+    size_t n;
+    unsigned char key[32]; /* seal.h */
+};
+
 struct pool_cell {
     char id[ID_SIZE];
     char tree[KEEPER_IMAGE_SIZE];
@@ -214,6 +223,7 @@ struct core {
     struct templates templates;
     struct volumes volumes;
     struct template_builds template_builds;
+    struct secrets secrets;
     char token_secret[65]; /* hex; see token.h */
     struct keyring keyring;
     struct feed feed;
@@ -289,6 +299,10 @@ void volumes_look(struct core *core, int64_t before_ms, const struct keeper_row 
 /* upload.c */
 int uploads_open(struct core *core, const char *data_dir, struct err *err);
 void uploads_drop(struct core *core, const char *owner);
+/* secret.c */
+int secrets_load(struct core *core, const char *state_dir, struct err *err);
+void secrets_done(struct secrets *s);
+void secrets_drop(struct core *core, const char *owner);
 /* registries.c */
 int registries_init(struct registries *r, const struct core_config *config, struct err *err);
 void registries_done(struct registries *r);

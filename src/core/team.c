@@ -257,6 +257,7 @@ int team_remove(struct core *core, const char *name, struct err *err)
     template_builds_drop(core, name);
     templates_drop(core, name);
     uploads_drop(core, name);
+    secrets_drop(core, name);
     int r = store_team_remove(core->store, name, err);
     (void)pthread_mutex_lock(&core->table.lock);
     drop(core, name); /* its keys are refused already; a row that stayed comes back at a start */

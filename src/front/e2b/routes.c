@@ -4,6 +4,7 @@
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
 #include "front/e2b/templates.h"
+#include "front/e2b/secrets.h"
 #include "front/e2b/volumes.h"
 
 /* Every failure is a number, the status again, and a sentence; that of a sandbox which does not
@@ -77,6 +78,11 @@ static const struct route routes[] = {
     CONTROL("GET",    "/templates/{id}/builds/{build}/status",  BODY_NONE, e2b_build_status),
     CONTROL("GET",    "/templates/{id}/builds/{build}/logs",    BODY_NONE, e2b_build_logs),
 
+    CONTROL("GET",    "/secrets",                   BODY_NONE, e2b_secret_list),
+    CONTROL("POST",   "/secrets",                   BODY_JSON, e2b_secret_create),
+    CONTROL("GET",    "/secrets/{id}",              BODY_NONE, e2b_secret_get),
+    CONTROL("POST",   "/secrets/{id}",              BODY_JSON, e2b_secret_update),
+    CONTROL("DELETE", "/secrets/{id}",              BODY_NONE, e2b_secret_delete),
     CONTROL("POST",   "/volumes",                   BODY_JSON, e2b_volume_create),
     CONTROL("GET",    "/volumes",                   BODY_NONE, e2b_volume_list),
     CONTROL("GET",    "/volumes/{id}",              BODY_NONE, e2b_volume_get),

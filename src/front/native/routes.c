@@ -75,6 +75,12 @@ const struct route native_routes[] = {
     { "GET",    "/v1/volumes/{id}/files/archive",  AUTH_KEY, BODY_NONE,   native_file_archive,  NULL },
     { "PUT",    "/v1/volumes/{id}/files/archive",  AUTH_KEY, BODY_STREAM, native_file_unpack,   &native_file_archive_sink },
 
+    { "POST",   "/v1/secrets",      AUTH_KEY, BODY_JSON, native_secret_create, NULL },
+    { "GET",    "/v1/secrets",      AUTH_KEY, BODY_NONE, native_secret_list,   NULL },
+    { "GET",    "/v1/secrets/{id}", AUTH_KEY, BODY_NONE, native_secret_get,    NULL },
+    { "PATCH",  "/v1/secrets/{id}", AUTH_KEY, BODY_JSON, native_secret_update, NULL },
+    { "DELETE", "/v1/secrets/{id}", AUTH_KEY, BODY_NONE, native_secret_delete, NULL },
+
     { "GET",    "/v1/images",        AUTH_KEY, BODY_NONE,   native_image_list,   NULL },
     { "GET",    "/v1/images/{name}", AUTH_KEY, BODY_NONE,   native_image_get,    NULL },
     { "PUT",    "/v1/images/{name}", AUTH_KEY, BODY_STREAM, native_image_put,    &native_image_sink },
