@@ -58,6 +58,8 @@ static int complete(struct cli *cli, const void *opts, int argc, char **argv)
         { "key", "keys", "id", NULL },
         { "team", "teams", "name", NULL },
         { "template", "templates", "name", NULL },
+        { "volume", "volumes", "name", NULL },
+        { "secret", "secrets", "name", NULL },
     };
     struct err err = ERR_INIT;
     for (size_t i = 0; strcmp(argv[0], "command") == 0 && i < commands_n; i++)

@@ -16,6 +16,8 @@ extern const struct command cmd_cp, cmd_files_ls, cmd_files_stat, cmd_files_cat,
     cmd_files_mkdir, cmd_files_mv, cmd_files_cp, cmd_files_rm, cmd_files_chmod, cmd_files_chown,
     cmd_files_ln, cmd_files_du, cmd_files_find, cmd_files_search, cmd_files_replace,
     cmd_files_watch;
+extern const struct command cmd_volume_create, cmd_volume_ls, cmd_volume_get, cmd_volume_resize,
+    cmd_volume_rm, cmd_secret_set, cmd_secret_ls, cmd_secret_rm;
 /* Entries of files, as paths or with details; as JSON if that was asked for. */
 void files_print(const struct cli *cli, const json_t *list, bool details);
 

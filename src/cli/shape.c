@@ -1,5 +1,9 @@
 #include "cli/shape.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/cli.h"
 #include "cli/object.h"
 
@@ -37,6 +41,38 @@ static void put_network(json_t *o, const struct shape *s)
         (void)json_object_set_new(o, "network", json_string(s->net));
 }
 
+/* NAME:PATH or NAME:PATH:ro */
+static int put_volume(json_t *list, const char *text, struct err *err)
+{
+    const char *path = strchr(text, ':');
+    size_t n = path ? strlen(path + 1) : 0;
+    bool read_only = n > 3 && strcmp(path + 1 + n - 3, ":ro") == 0;
+    if (!path || path == text || path[1] != '/')
+        return err_set(err, EINVAL, "--volume looks like NAME:/PATH or NAME:/PATH:ro");
+    json_t *o = json_object();
+    (void)json_array_append_new(list, o);
+    _cleanup_free_ char *name = strndup(text, (size_t)(path - text));
+    _cleanup_free_ char *where = strndup(path + 1, read_only ? n - 3 : n);
+    int r = name && where ? object_text(o, "volume", name, err)
+                          : err_set(err, ENOMEM, "cannot allocate an option");
+    if (r == 0)
+        r = object_text(o, "path", where, err);
+    (void)json_object_set_new(o, "read_only", json_boolean(read_only));
+    return r;
+}
+
+static int put_volumes(json_t *body, const struct opt_list *volumes, struct err *err)
+{
+    if (volumes->n == 0)
+        return 0;
+    json_t *list = json_array();
+    (void)json_object_set_new(body, "volumes", list);
+    int r = 0;
+    for (size_t i = 0; i < volumes->n && r == 0; i++)
+        r = put_volume(list, volumes->items[i], err);
+    return r;
+}
+
 int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
 {
     const struct {
@@ -55,6 +91,8 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
         r = object_pairs(o, "env", s->env.items, s->env.n, err);
     if (r == 0)
         r = object_pairs(o, "metadata", s->metadata.items, s->metadata.n, err);
+    if (r == 0)
+        r = put_volumes(o, &s->volumes, err);
     if (r < 0)
         return r;
     if (s->cpus.set)

@@ -11,7 +11,7 @@ struct shape {
     const char *template, *image, *name, *user, *workdir, *on_timeout, *on_idle, *net;
     struct opt_real cpus;
     struct opt_number memory, disk, pids, nofile, timeout, idle_timeout;
-    struct opt_list env, metadata, rules;
+    struct opt_list env, metadata, rules, volumes;
 };
 
 /* The rows, for a command whose options have a `struct shape shape`. */
@@ -48,6 +48,8 @@ struct shape {
       "Where commands start. Default: the user's home.", NULL },                                   \
     { 'n', "name", OPT_TEXT, offsetof(type_, shape.name), "NAME",                                  \
       "A name of your own, usable wherever an id is.", NULL },                                     \
+    { 'v', "volume", OPT_LIST, offsetof(type_, shape.volumes), "NAME:PATH[:ro]",                   \
+      "Show this volume at PATH, :ro to read only; may be given again.", NULL },                   \
     { 0, "metadata", OPT_PAIRS, offsetof(type_, shape.metadata), "NAME=VALUE",                     \
       "A label to find it by; may be given again.", NULL }
 
