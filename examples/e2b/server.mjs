@@ -15,8 +15,8 @@ try {
   await sandbox.commands.run(`python3 -m http.server --directory site ${PORT}`, { background: true, timeoutMs: 0 })
   await sandbox.commands.run(`until curl -so /dev/null http://127.0.0.1:${PORT}/; do sleep 0.05; done`)
 
-  const scheme = process.env.E2B_API_URL?.startsWith('http:') ? 'http' : 'https'
-  const url = `${scheme}://${sandbox.getHost(PORT)}/`
+  const host = sandbox.getHost(PORT)
+  const url = `${/\.localhost(:|$)/.test(host) ? 'http' : 'https'}://${host}/` // no certificate is for "localhost"
   console.log(url)
 
   // curl rather than fetch: it knows that all names under "localhost" are this machine, as browsers do.

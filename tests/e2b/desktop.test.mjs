@@ -201,12 +201,12 @@ test('desktop.stream :: start, the address, and stop', async () => {
   await until(async () => !(await out('pgrep -x x11vnc || true')).trim(), 'the end of it')
 })
 
-// What a browser does with the address: the page, then a WebSocket beside it. All names under "localhost" are this
-// machine to a browser; node has to be told where that is.
+// What a browser does with the address: the page, then a WebSocket beside it. Where its name leads is DNS's matter; here
+// it is the daemon's own address.
 function ask (path, headers = {}) {
   const { hostname, port } = new URL(process.env.WARREN_URL)
   return new Promise((resolve, reject) => {
-    const request = http.get({ hostname, port, path, headers: { ...headers, host: `6080-${box.sandboxId}.localhost` } }, async answer => {
+    const request = http.get({ hostname, port, path, headers: { ...headers, host: box.getHost(6080) } }, async answer => {
       let text = ''
       for await (const part of answer.setEncoding('utf8')) text += part
       resolve({ status: answer.statusCode, text })
