@@ -8,7 +8,7 @@ import e2b_kit as kit
 import e2b_surface as surface
 import harness
 
-STRICT = False  # whether a feature that is not in the table yet is a failure
+STRICT = True  # whether a feature that is not in the table, or a name without a test, is a failure
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +39,10 @@ def package(request, place, seen):
     return request.param, top if top.exists() else kit.install(top, request.param)
 
 
-def run_alone(node, top, name):
+def run_alone(node, top, name, tiny_tar):
     own = harness.Daemon(*kit.OWN[name], domain="warren.test")
     try:
-        own.api.import_image("base", harness.base_image())
+        own.api.import_image("tiny", tiny_tar)
         return kit.run(node, top, name, own, kit.names(own))
     finally:
         own.close()
@@ -50,10 +50,10 @@ def run_alone(node, top, name):
 
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("name", kit.FILES)
-def test_with_the_official_client(package, node, daemon, names, seen, name):
+def test_with_the_official_client(package, node, daemon, tiny_tar, names, seen, name):
     release, top = package
     if name in kit.OWN:
-        results = run_alone(node, top, name)
+        results = run_alone(node, top, name, tiny_tar)
     else:
         kit.bring_image(daemon, name)
         results = kit.run(node, top, name, daemon, names)

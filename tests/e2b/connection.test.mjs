@@ -118,3 +118,18 @@ test('errors SandboxNotFoundError :: a sandbox that is not there', async t => {
   await assert.rejects(Sandbox.setTimeout(id, 1000), gone)
   await assert.rejects(Sandbox.connect(id), gone)
 })
+
+test('waitForPort, waitForURL, waitForProcess, waitForFile, waitForTimeout :: what they wait for', async t => {
+  needs(t, e2b.waitForPort, 'no template builder')
+  const sbx = await create()
+  const ready = wait => sbx.commands.run(wait.getCmd()).then(r => r.exitCode === 0, () => false)
+  assert.equal(await ready(e2b.waitForPort(8080)), false)
+  assert.equal(await ready(e2b.waitForURL('http://localhost:8080/')), false)
+  assert.equal(await ready(e2b.waitForProcess('python3')), false)
+  assert.equal(await ready(e2b.waitForFile('/tmp/there')), false)
+  await sbx.commands.run('touch /tmp/there; exec python3 -m http.server 8080', { background: true, timeoutMs: 0 })
+  for (const wait of [e2b.waitForURL('http://localhost:8080/'), e2b.waitForProcess('python3'), e2b.waitForFile('/tmp/there')]) {
+    await until(() => ready(wait), wait.getCmd())
+  }
+  assert.equal(await ready(e2b.waitForTimeout(10)), true)
+})
