@@ -4,7 +4,7 @@
 # this one and say what they add.
 suite=bookworm
 
-packages="bash ca-certificates curl git jq less libnss-myhostname nodejs npm procps \
+packages="bash ca-certificates curl git iproute2 jq less libnss-myhostname nodejs npm procps \
 python-is-python3 python3 ripgrep sudo"
 
 # Kept in the image as well, so that what is installed later in a sandbox stays lean too. The
@@ -35,6 +35,19 @@ customize()
     printf '# There is no network but loopback.\n' >"$root/etc/resolv.conf"
     : >"$root/etc/machine-id"
 
+    # A login shell keeps the PATH that a command was given, and asks nobody who it is: clients run
+    # every command through one.
+    cat >"$root/etc/profile" <<'PROFILE'
+export PATH="${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}"
+if [ "${PS1-}" ] && [ "${BASH-}" ] && [ "$BASH" != /bin/sh ] && [ -f /etc/bash.bashrc ]; then
+    . /etc/bash.bashrc
+fi
+for file in /etc/profile.d/*.sh; do
+    [ ! -r "$file" ] || . "$file"
+done
+unset file
+PROFILE
+
     # Nothing here starts services: a package's installation must not try.
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod 0755 "$root/usr/sbin/policy-rc.d"
@@ -50,4 +63,4 @@ customize()
 
 # What must work in it, run in the image before it counts as made.
 verify='set -e; bash --version; python --version; node --version; npm --version; git --version;
-curl --version; rg --version; jq --version; ps --version; su user -c "sudo -n id -u"'
+curl --version; rg --version; ss --version; [ "$(PATH=/x:/bin:/usr/bin bash -lc "echo \$PATH")" = /x:/bin:/usr/bin ]; jq --version; ps --version; su user -c "sudo -n id -u"'

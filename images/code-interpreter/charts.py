@@ -122,7 +122,8 @@ def bars(ax):
 
 def pie(ax):
     return {"type": "pie", "elements": [
-        {"label": "" if w.get_label().startswith("_") else w.get_label(), "angle": plain(abs(w.theta2 - w.theta1)),
+        {"label": "" if w.get_label().startswith("_") else w.get_label(),
+         "angle": plain(round(float(abs(w.theta2 - w.theta1)), 4)),  # single precision: 323.99999
          "radius": plain(w.r)} for w in ax.patches if isinstance(w, Wedge)]}
 
 
