@@ -51,7 +51,7 @@ struct build_config {
     const struct pairs *args;
     bool no_cache;
     bool public;
-    bool trusted; /* asked by the operator: may pull from private addresses */
+    bool trusted;                      /* asked by the operator: may pull from private addresses */
     const struct build_recipe *recipe; /* instead of a Dockerfile and its context; NULL: none */
 };
 

@@ -57,9 +57,10 @@ struct build {
     char name[IMAGE_NAME_MAX];
     char *dockerfile_name, *target;
     bool no_cache, public, trusted;
-    bool recipe; /* no Dockerfile: `file` was made from one */
+    bool recipe;              /* no Dockerfile: `file` was made from one */
     char home[OWNER_MAX + 8]; /* of the step's user */
-    char *base_owner, *username, *password, *user, *workdir; /* the recipe's; NULL where not given */
+    char *base_owner, *username, *password, *user,
+        *workdir; /* the recipe's; NULL where not given */
     struct image_hold hold;
     bool holds, listed;
 

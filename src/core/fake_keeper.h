@@ -50,7 +50,7 @@ struct fake_keeper {
     char images[FAKE_IMAGES_MAX][KEEPER_IMAGE_SIZE];
     size_t n_images;
     unsigned asked[KEEPER_OPS_END]; /* how often each operation came */
-    unsigned fail_op;                 /* the next of these fails so */
+    unsigned fail_op;               /* the next of these fails so */
     int fail_code;
     const char *fail_what;
     unsigned drop_op; /* the next of these is done and not answered */

@@ -8,7 +8,7 @@
 
 #define NS_PER_S 1000000000
 #define TARGET_MAX (16 * 1024) /* two paths as long as they may be */
-#define DIRECTORY_SIZE 4096 /* an empty one has none here; clients know it as a block */
+#define DIRECTORY_SIZE 4096    /* an empty one has none here; clients know it as a block */
 
 struct file_ask entry_ask(const struct envd *envd, enum wire_file_op op, const char *const *path)
 {
