@@ -68,7 +68,7 @@ int spec_add_mount(struct sandbox_spec *spec, const char *volume, const char *pa
         if (strcmp(spec->mounts[i].path, clean) == 0)
             return err_name(err, EINVAL, "invalid_field", "two volumes are at '%s'", clean);
     (void)snprintf(m.name, sizeof(m.name), "%s", volume);
-    (void)snprintf(m.path, sizeof(m.path), "%s", clean);
+    memcpy(m.path, clean, strnlen(clean, sizeof(m.path) - 1));
     return insert(spec, &m) < 0 ? err_set(err, ENOMEM, "cannot allocate a spec") : 0;
 }
 

@@ -56,8 +56,8 @@ test('runCode python :: state stays, and executions are counted', async () => {
   assert.equal(second.executionCount, first.executionCount + 1)
 })
 
-test('runCode python :: it is the sandbox\'s user in its home', async () => {
-  assert.equal(out(await python('!id -un; pwd')).replaceAll('\r', ''), 'user\n/home/user\n')
+test('runCode python :: it runs as root inside, in the user\'s home', async () => {
+  assert.equal(out(await python('!id -un; pwd')).replaceAll('\r', ''), 'root\n/home/user\n')
 })
 
 test('runCode python :: text of any language comes through whole', async () => {

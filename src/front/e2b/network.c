@@ -1,4 +1,4 @@
-/* PUT /sandboxes/{id}/network. A sandbox has loopback alone: what asks for just that is so already,
+/* PUT /sandboxes/{id}/network. A sandbox made through this interface has loopback alone: what asks for just that is so already,
  * and what asks for more is refused in words. */
 #include <errno.h>
 #include <string.h>
@@ -41,13 +41,14 @@ int e2b_sandbox_network(struct request *req, struct err *err)
         return err_name(err, EBUSY, "sandbox_not_running", "sandbox '%s' is paused", s.id);
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
         if (!e2b_is_empty(json_object_get(object, rules[i])))
-            return err_name(err, ENOTSUP, "not_supported",
-                            "'%s' is not supported by this server: sandboxes have no network but "
-                            "their own",
-                            rules[i]);
+            return err_name(
+                err, ENOTSUP, "not_supported",
+                "'%s' is not supported by this server: it gives sandboxes that are made "
+                "through E2B's interface no network but their own",
+                rules[i]);
     if (!denies_all(object))
         return err_name(err, ENOTSUP, "not_supported",
-                        "this server gives sandboxes no network yet: only "
+                        "this server gives E2B's sandboxes no network yet: only "
                         "allow_internet_access false, or a denyOut of 0.0.0.0/0, can be set");
     return reply_empty(req);
 }
