@@ -88,12 +88,13 @@ static _Noreturn void be_resolver(int fd)
         ssize_t n = recvfrom(fd, msg, sizeof(msg), 0, (struct sockaddr *)&from, &len);
         if (n < 0 || dns_read_question(msg, (size_t)n, &q) < 0)
             continue;
+        static const uint8_t metadata[4] = { 169, 254, 169, 254 };
         uint8_t bytes[4] = { 198, 51, 100, 7 };
         denied += strcmp(q.name, "denied.test") == 0;
         if (strcmp(q.name, "asked.test") == 0)
             bytes[3] = denied;
         if (strcmp(q.name, "inner.test") == 0)
-            memcpy(bytes, "\xa9\xfe\xa9\xfe", 4);
+            memcpy(bytes, metadata, sizeof(metadata));
         struct address a = address_v4(bytes);
         struct dns_reply reply = { .ttl = 5, .addresses = &a, .n_addresses = 1 };
         struct buf out = BUF_INIT(DNS_UDP_MAX);
@@ -337,8 +338,8 @@ static size_t hello(const char *name, unsigned char *out)
                                    (unsigned char)n };
     memcpy(out + at, rest, sizeof(rest));
     at += sizeof(rest);
-    memcpy(out + at, name, n);
-    at += n;
+    for (size_t i = 0; i < n; i++)
+        out[at++] = (unsigned char)name[i];
     out[4] = (unsigned char)(at - 5);
     out[8] = (unsigned char)(at - 9);
     return at;
