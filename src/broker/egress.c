@@ -74,9 +74,10 @@ static void on_tcp(struct watch *w, uint32_t events);
 static struct network *need(struct egress *e, const char *id)
 {
     struct network **at = slot(e, id);
-    if (*at)
-        return *at;
-    struct network *n = calloc(1, sizeof(*n));
+    struct network *n = *at;
+    if (n)
+        return n;
+    n = calloc(1, sizeof(*n));
     struct pins *pins = pins_new();
     if (!n || !pins) {
         free(n);
