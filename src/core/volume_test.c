@@ -40,14 +40,14 @@ TEST(a_volume_that_a_sandbox_sees_stays)
     CHECK_OK(sandbox_create(w->core, OWNER_DEFAULT, &spec, &s, NULL));
     CHECK_STR(s.spec.mounts[0].volume, v.id);
     CHECK_STR(s.spec.mounts[0].path, "/a/c");
-    CHECK_EQ(w->k.asked[KEEPER_ATTACH], 1);
+    CHECK_EQ(fake_asked(&w->k, KEEPER_ATTACH), 1);
     CHECK_EQ(volume_remove(w->core, OWNER_DEFAULT, "data", &err), -EBUSY);
     CHECK_STR(err.what, "volume_in_use");
     (void)world_restart(w, 0); /* and it is known afterwards too */
     CHECK_EQ(volume_remove(w->core, OWNER_DEFAULT, "data", NULL), -EBUSY);
     CHECK_OK(sandbox_delete(w->core, OWNER_DEFAULT, s.id, NULL));
     CHECK_OK(volume_remove(w->core, OWNER_DEFAULT, "data", NULL));
-    CHECK_EQ(w->k.asked[KEEPER_VOLUME_RM], 1);
+    CHECK_EQ(fake_asked(&w->k, KEEPER_VOLUME_RM), 1);
     sandbox_done(&s);
     sandbox_spec_done(&spec);
     world_free(w);
@@ -61,9 +61,7 @@ TEST(a_sandbox_whose_volume_cannot_be_shown_is_not_made)
     struct err err = ERR_INIT;
     CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
     struct sandbox_spec spec = spec_with("data", "/data");
-    w->k.fail_op = KEEPER_ATTACH;
-    w->k.fail_code = ENOTDIR;
-    w->k.fail_what = "internal";
+    fake_fail_next(&w->k, KEEPER_ATTACH, ENOTDIR, "internal");
     CHECK_EQ(sandbox_create(w->core, OWNER_DEFAULT, &spec, &s, &err), -ENOTDIR);
     CHECK_OK(volume_remove(w->core, OWNER_DEFAULT, "data", NULL)); /* nothing holds it */
     sandbox_spec_done(&spec);
@@ -74,9 +72,7 @@ TEST(a_volume_that_the_keeper_refuses_leaves_nothing)
 {
     struct world *w = world_new(0);
     struct volume v;
-    w->k.fail_op = KEEPER_VOLUME_PUT;
-    w->k.fail_code = ENOSPC;
-    w->k.fail_what = "no_space";
+    fake_fail_next(&w->k, KEEPER_VOLUME_PUT, ENOSPC, "no_space");
     CHECK_EQ(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL), -ENOSPC);
     CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
     world_free(w);
@@ -88,12 +84,12 @@ TEST(requests_share_a_volumes_cell)
     struct sandbox a, b;
     struct volume v;
     CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
-    unsigned made = w->k.asked[KEEPER_MAKE];
+    unsigned made = fake_asked(&w->k, KEEPER_MAKE);
     CHECK_OK(volume_enter(w->core, OWNER_DEFAULT, "data", &a, NULL));
     CHECK_OK(volume_enter(w->core, NULL, v.id, &b, NULL));
     CHECK_STR(a.id, b.id);
     CHECK_STR(a.root, "/volume");
-    CHECK_EQ(w->k.asked[KEEPER_MAKE], made + 1);
+    CHECK_EQ(fake_asked(&w->k, KEEPER_MAKE), made + 1);
     CHECK_EQ(volume_remove(w->core, OWNER_DEFAULT, "data", NULL), -EBUSY);
     volume_leave(w->core, &a);
     volume_leave(w->core, &b);
