@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,6 +12,8 @@
 #define LOG_MODULE "volume"
 #define MIB (1024ull * 1024)
 #define VOLUMES_MAX 1000 /* of one owner */
+#define REMOVE_TRIES 100 /* with their pauses half a second */
+#define REMOVE_PAUSE_US 5000
 
 int volume_missing(struct err *err, const char *who)
 {
@@ -371,11 +374,27 @@ static int end_cell(struct core *core, const char *id, const char *cell, struct 
     return 0;
 }
 
+/* A request that has sent its last byte is still at work for a moment: its client may ask for the
+ * end of the volume already. */
+static void let_requests_end(struct core *core, const char *owner, const char *who)
+{
+    for (int i = 0; i < REMOVE_TRIES; i++) {
+        (void)pthread_mutex_lock(&core->table.lock);
+        struct volume_entry *e = volumes_find(core, owner, who);
+        bool busy = e && (e->inside || e->state == VOLUME_CELL_GOING);
+        (void)pthread_mutex_unlock(&core->table.lock);
+        if (!busy)
+            return;
+        (void)usleep(REMOVE_PAUSE_US);
+    }
+}
+
 int volume_remove(struct core *core, const char *owner, const char *who, struct err *err)
 {
     struct volume v = { 0 };
     char cell[ID_SIZE] = "";
     int r = 0;
+    let_requests_end(core, owner, who);
     (void)pthread_mutex_lock(&core->table.lock);
     struct volume_entry *e = volumes_find(core, owner, who);
     if (!e)

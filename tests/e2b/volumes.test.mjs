@@ -71,6 +71,8 @@ test('volume.writeFile :: text, bytes, blobs and streams come back as they were'
 test('volume.writeFile :: overwrites; owner and mode as asked', async t => {
   const v = await volume(t)
   await v.writeFile('/f', 'one')
+  await assert.rejects(v.writeFile('/f', 'two', { force: false }), e2b.VolumeError)
+  assert.equal(await v.readFile('/f'), 'one')
   const info = await v.writeFile('/f', 'two', { uid: 1000, gid: 1001, mode: 0o640, force: true })
   assert.deepEqual([info.name, info.path, info.type, info.size, info.uid, info.gid, info.mode],
     ['f', '/f', 'file', 3, 1000, 1001, 0o640])

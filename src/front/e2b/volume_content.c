@@ -356,16 +356,20 @@ static int write_begin(struct request *req, struct err *err)
 {
     _cleanup_(writing_freep) struct writing *w = calloc(1, sizeof(*w));
     const char *coding = request_header(req, "Content-Encoding");
+    bool force = false;
     if (!w)
         return err_set(err, ENOMEM, "cannot allocate a write");
     if (coding && strcasecmp(coding, "identity") != 0)
         return err_name(err, EINVAL, "not_supported", "Content-Encoding must be identity");
     int r = content_enter(req, &w->c, err);
     if (r >= 0)
+        r = request_param_bool(req, "force", &force, err);
+    if (r >= 0)
         r = rights_query(req, &w->rights, err);
     if (r < 0)
         return r;
     struct file_ask ask = content_ask(&w->c, WIRE_FILE_WRITE);
+    ask.flags = force ? 0 : WIRE_F_EXCLUSIVE;
     r = file_begin(req->core, &w->c.s, &ask, &w->call, err);
     if (r < 0)
         return content_fail(r, err);
