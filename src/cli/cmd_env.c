@@ -37,8 +37,8 @@ static char *address(struct client *client, const char *at)
     return xasprintf("%s%.*s", strstr(url, "://") ? "" : "http://", (int)n, url);
 }
 
-/* The caller's own key, else a new one. */
-static int find_key(struct cli *cli, char **ret_key, struct err *err)
+/* The caller's own key, else a new one, whose id is then *ret_issued. */
+static int find_key(struct cli *cli, char **ret_key, char **ret_issued, struct err *err)
 {
     const char *key = cli->key ? cli->key : env("WARREN_API_KEY");
     if (!key)
@@ -54,8 +54,16 @@ static int find_key(struct cli *cli, char **ret_key, struct err *err)
     if (r < 0)
         return err_wrap(err, r, "no key is given, and none could be issued");
     *ret_key = xstrdup(member_text(made, "key"));
-    cli_note("issued a key for this, '%s'; `warren key rm` takes it back", member_text(made, "id"));
+    *ret_issued = xstrdup(member_text(made, "id"));
     return 0;
+}
+
+/* Nobody will ever know it. */
+static void take_back(struct cli *cli, const char *issued)
+{
+    _cleanup_free_ char *path = api_path("keys", issued, NULL);
+    struct err ignored = ERR_INIT;
+    (void)cli_call(cli, "DELETE", path, NULL, NULL, &ignored);
 }
 
 /* A key that opens nothing, or an address where nobody is, had better show here. */
@@ -105,14 +113,21 @@ static void print_export(const char *name, const char *value)
 static int run_e2b(struct cli *cli, const void *opts, int argc, char **argv)
 {
     const struct env_opts *o = opts;
-    _cleanup_free_ char *url = NULL, *key = NULL;
+    _cleanup_free_ char *url = NULL, *key = NULL, *issued = NULL;
     struct err err = ERR_INIT;
     struct client *client = cli_client(cli, &err);
     if (!client)
         return cli_fail(cli, &err);
     url = address(client, o->at);
-    if (find_key(cli, &key, &err) < 0 || try_them(url, key, &err) < 0)
+    if (find_key(cli, &key, &issued, &err) < 0)
         return cli_fail(cli, &err);
+    if (try_them(url, key, &err) < 0) {
+        if (issued)
+            take_back(cli, issued);
+        return cli_fail(cli, &err);
+    }
+    if (issued)
+        cli_note("issued a key for this, '%s'; `warren key rm` takes it back", issued);
 
     _cleanup_json_ json_t *set = variables(url, key);
     if (!set) /* only text that is not UTF-8 does this */
