@@ -55,3 +55,11 @@ def test_what_does_not_work_is_not_printed(daemon, words, env):
     done = daemon.cli("env", "e2b", *words, env=env)
     assert done.returncode == 1 and done.stdout == "", shlex.join(words)
     assert "--at" in done.stderr
+
+
+def test_a_key_that_was_of_no_use_is_taken_back(daemon):
+    before = {k["id"] for k in daemon.api.ok("GET", "/v1/keys")["keys"]}
+    done = daemon.cli("--socket", daemon.run / "warren.sock", "env", "e2b", "--at", "http://127.0.0.1:1",
+                      env={"WARREN_URL": "", "WARREN_API_KEY": ""})
+    assert done.returncode == 1 and done.stdout == ""
+    assert {k["id"] for k in daemon.api.ok("GET", "/v1/keys")["keys"]} == before
