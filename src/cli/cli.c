@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/object.h"
 #include "cli/sanitise.h"
 #include "cli/term.h"
 #include "cli/xmem.h"
@@ -80,6 +81,33 @@ int cli_each(struct cli *cli, int argc, char **argv,
             status = cli_fail(cli, &err);
     }
     return status;
+}
+
+static int remove_one(struct cli *cli, const char *name, const void *collection, struct err *err)
+{
+    _cleanup_free_ char *path = api_path(collection, name, NULL);
+    int r = cli_call(cli, "DELETE", path, NULL, NULL, err);
+    if (r == 0 && !cli->json)
+        (void)printf("%s\n", name);
+    return r;
+}
+
+int cli_remove(struct cli *cli, const char *collection, int argc, char **argv)
+{
+    return cli_each(cli, argc, argv, remove_one, collection);
+}
+
+int cli_show(struct cli *cli, const char *collection, const char *name)
+{
+    _cleanup_free_ char *path = api_path(collection, name, NULL);
+    _cleanup_json_ json_t *o = NULL;
+    struct err err = ERR_INIT;
+    if (!*name)
+        return cli_usage(cli, "an empty word names nothing");
+    if (cli_call(cli, "GET", path, NULL, &o, &err) < 0)
+        return cli_fail(cli, &err);
+    cli_print_json(o);
+    return 0;
 }
 
 /* ---- what people read ---- */

@@ -76,6 +76,10 @@ int cli_call_code(struct cli *cli, const char *method, const char *path, const j
 int cli_each(struct cli *cli, int argc, char **argv,
              int (*one)(struct cli *cli, const char *arg, const void *opts, struct err *err),
              const void *opts);
+/* DELETE /v1/COLLECTION/NAME for each operand, and its name printed. Returns the exit status. */
+int cli_remove(struct cli *cli, const char *collection, int argc, char **argv);
+/* GET /v1/COLLECTION/NAME, printed as JSON. Returns the exit status. */
+int cli_show(struct cli *cli, const char *collection, const char *name);
 
 #define _cleanup_json_ _cleanup_(json_decrefp)
 

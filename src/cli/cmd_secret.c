@@ -101,18 +101,9 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
     return 0;
 }
 
-static int rm_one(struct cli *cli, const char *name, const void *opts, struct err *err)
-{
-    _cleanup_free_ char *path = api_path("secrets", name, NULL);
-    int r = cli_call(cli, "DELETE", path, NULL, NULL, err);
-    if (r == 0 && !cli->json)
-        (void)printf("%s\n", name);
-    return r;
-}
-
 static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)
 {
-    return cli_each(cli, argc, argv, rm_one, opts);
+    return cli_remove(cli, "secrets", argc, argv);
 }
 
 const struct command cmd_secret_set = {

@@ -81,15 +81,7 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 
 static int run_get(struct cli *cli, const void *opts, int argc, char **argv)
 {
-    _cleanup_free_ char *path = api_path("volumes", argv[0], NULL);
-    _cleanup_json_ json_t *o = NULL;
-    struct err err = ERR_INIT;
-    if (!*argv[0])
-        return cli_usage(cli, "an empty word names no volume");
-    if (cli_call(cli, "GET", path, NULL, &o, &err) < 0)
-        return cli_fail(cli, &err);
-    cli_print_json(o);
-    return 0;
+    return cli_show(cli, "volumes", argv[0]);
 }
 
 static int run_resize(struct cli *cli, const void *opts, int argc, char **argv)
@@ -111,18 +103,9 @@ static int run_resize(struct cli *cli, const void *opts, int argc, char **argv)
     return 0;
 }
 
-static int rm_one(struct cli *cli, const char *name, const void *opts, struct err *err)
-{
-    _cleanup_free_ char *path = api_path("volumes", name, NULL);
-    int r = cli_call(cli, "DELETE", path, NULL, NULL, err);
-    if (r == 0 && !cli->json)
-        (void)printf("%s\n", name);
-    return r;
-}
-
 static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)
 {
-    return cli_each(cli, argc, argv, rm_one, opts);
+    return cli_remove(cli, "volumes", argc, argv);
 }
 
 const struct command cmd_volume_create = {

@@ -85,20 +85,28 @@ static int start(struct request *req, int64_t seconds, struct sandbox *ret_s, st
     return r < 0 ? e2b_failed(err, r, req->args[0]) : set_timeout(req, seconds, ret_s, err);
 }
 
-int e2b_sandbox_connect(struct request *req, struct err *err)
+/* How long it is to live from now on, unless the body is silent of it; and the sandbox. */
+static int read_timeout(struct request *req, int64_t *seconds, struct sandbox *ret_s,
+                        struct err *err)
 {
     _cleanup_json_ json_t *object = NULL;
+    int r = e2b_read_optional(req, &object, err);
+    if (r >= 0)
+        r = e2b_read_seconds(object, "timeout", seconds, err);
+    if (r < 0)
+        return r;
+    r = sandbox_get(req->core, req->owner, req->args[0], ret_s, err);
+    return r < 0 ? e2b_failed(err, r, req->args[0]) : 0;
+}
+
+int e2b_sandbox_connect(struct request *req, struct err *err)
+{
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     _cleanup_(sandbox_done) struct sandbox after = { 0 };
     int64_t seconds = TIMEOUT_V2_S;
-    int r = e2b_read_optional(req, &object, err);
-    if (r >= 0)
-        r = e2b_read_seconds(object, "timeout", &seconds, err);
+    int r = read_timeout(req, &seconds, &s, err);
     if (r < 0)
         return r;
-    r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-    if (r < 0)
-        return e2b_failed(err, r, req->args[0]);
     bool resumed = s.state == SANDBOX_STOPPED;
     r = resumed ? start(req, seconds, &after, err) : extend(req, &s, seconds, &after, err);
     return r < 0 ? r : e2b_reply_sandbox(req, resumed ? 201 : 200, &after);
@@ -128,18 +136,12 @@ int e2b_sandbox_pause(struct request *req, struct err *err)
 
 int e2b_sandbox_resume(struct request *req, struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     _cleanup_(sandbox_done) struct sandbox after = { 0 };
     int64_t seconds = TIMEOUT_V1_S;
-    int r = e2b_read_optional(req, &object, err);
-    if (r >= 0)
-        r = e2b_read_seconds(object, "timeout", &seconds, err);
+    int r = read_timeout(req, &seconds, &s, err);
     if (r < 0)
         return r;
-    r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-    if (r < 0)
-        return e2b_failed(err, r, req->args[0]);
     if (s.state != SANDBOX_STOPPED)
         return err_name(err, EBUSY, "sandbox_busy", "sandbox '%s' is already running", s.id);
     r = start(req, seconds, &after, err);
