@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "broker/broker.h"
 #include "broker/confine.h"
 #include "wire/broker.h"
@@ -30,17 +31,6 @@ static const char usage[] =
     "                     [--parent-fd N] [--ready-fd N]\n"
     "\n"
     "The part of warrend that the traffic of sandboxes goes through; warrend starts it.\n";
-
-static int parse_number(const char *text, uint32_t *ret)
-{
-    char *end;
-    errno = 0;
-    unsigned long v = strtoul(text, &end, 10);
-    if (errno || *end || end == text || v > INT32_MAX)
-        return -EINVAL;
-    *ret = (uint32_t)v;
-    return 0;
-}
 
 static int set_log(int option, const char *text)
 {
@@ -77,7 +67,7 @@ static int parse_args(int argc, char **argv, struct config *c)
     *c = (struct config){ .link_fd = -1, .tls_fd = -1, .parent_fd = -1, .ready_fd = -1 };
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
         uint32_t n = 0;
-        if (strchr("ugLTpR", o) && parse_number(optarg, &n) < 0)
+        if (strchr("ugLTpR", o) && number_u32(optarg, INT32_MAX, &n) < 0)
             return -EINVAL;
         switch (o) {
         case 'r': c->run = optarg; break;

@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
 #include "kernel/cgroup.h"
@@ -45,17 +46,6 @@ static const char usage[] =
     "The privileged half of warrend, which starts it. --teardown ends every sandbox of the\n"
     "daemon that used these directories, gives back what the host lent, and exits.\n";
 
-static int parse_number(const char *text, uint32_t *ret)
-{
-    char *end;
-    errno = 0;
-    unsigned long v = strtoul(text, &end, 10);
-    if (errno || *end || end == text || v > UINT32_MAX)
-        return -EINVAL;
-    *ret = (uint32_t)v;
-    return 0;
-}
-
 static int parse_args(int argc, char **argv, struct config *c)
 {
     static const struct option options[] = {
@@ -75,7 +65,7 @@ static int parse_args(int argc, char **argv, struct config *c)
         uint32_t n = 0;
         enum log_level level;
         enum log_format format;
-        if ((o == 'u' || o == 'p' || o == 'R') && parse_number(optarg, &n) < 0)
+        if ((o == 'u' || o == 'p' || o == 'R') && number_u32(optarg, UINT32_MAX, &n) < 0)
             return -EINVAL;
         switch (o) {
         case 'd': c->data = optarg; break;
