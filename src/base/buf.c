@@ -13,6 +13,13 @@ void buf_done(struct buf *b)
     b->len = b->cap = 0;
 }
 
+void buf_wipe(struct buf *b)
+{
+    if (b->data)
+        explicit_bzero(b->data, b->cap);
+    buf_done(b);
+}
+
 void buf_clear(struct buf *b)
 {
     b->len = 0;

@@ -21,6 +21,7 @@ struct buf {
     }
 
 void buf_done(struct buf *b);
+void buf_wipe(struct buf *b);  /* the same, and nothing is left of what was in it */
 void buf_clear(struct buf *b); /* len = 0; the memory stays */
 int buf_append(struct buf *b, const void *p, size_t n);
 int buf_puts(struct buf *b, const char *s);

@@ -19,20 +19,21 @@ struct special {
 };
 
 static const struct special specials_v4[] = {
-    { 8, { 0 }, ADDRESS_NEVER },               /* "this host" */
-    { 8, { 10 }, ADDRESS_PRIVATE },            /* */
-    { 10, { 100, 64 }, ADDRESS_PRIVATE },      /* carriers' own; one cloud's metadata */
-    { 8, { 127 }, ADDRESS_PRIVATE },           /* */
-    { 16, { 169, 254 }, ADDRESS_NEVER },       /* link-local: other clouds' metadata */
-    { 12, { 172, 16 }, ADDRESS_PRIVATE },      /* */
-    { 24, { 192, 0, 0 }, ADDRESS_PRIVATE },    /* protocol assignments */
-    { 24, { 192, 0, 2 }, ADDRESS_PRIVATE },    /* documentation, like the next but two */
-    { 24, { 192, 88, 99 }, ADDRESS_NEVER },    /* 6to4 relays: a door to anywhere */
-    { 16, { 192, 168 }, ADDRESS_PRIVATE },     /* */
-    { 15, { 198, 18 }, ADDRESS_PRIVATE },      /* benchmarks */
-    { 24, { 198, 51, 100 }, ADDRESS_PRIVATE }, /* */
-    { 24, { 203, 0, 113 }, ADDRESS_PRIVATE },  /* */
-    { 3, { 224 }, ADDRESS_NEVER },             /* multicast, reserved, broadcast */
+    { 8, { 0 }, ADDRESS_NEVER },                 /* "this host" */
+    { 8, { 10 }, ADDRESS_PRIVATE },              /* */
+    { 10, { 100, 64 }, ADDRESS_PRIVATE },        /* carriers' own; one cloud's metadata */
+    { 8, { 127 }, ADDRESS_PRIVATE },             /* */
+    { 16, { 169, 254 }, ADDRESS_NEVER },         /* link-local: other clouds' metadata */
+    { 32, { 168, 63, 129, 16 }, ADDRESS_NEVER }, /* one cloud's agent and metadata */
+    { 12, { 172, 16 }, ADDRESS_PRIVATE },        /* */
+    { 24, { 192, 0, 0 }, ADDRESS_PRIVATE },      /* protocol assignments */
+    { 24, { 192, 0, 2 }, ADDRESS_PRIVATE },      /* documentation, like the next but two */
+    { 24, { 192, 88, 99 }, ADDRESS_NEVER },      /* 6to4 relays: a door to anywhere */
+    { 16, { 192, 168 }, ADDRESS_PRIVATE },       /* */
+    { 15, { 198, 18 }, ADDRESS_PRIVATE },        /* benchmarks */
+    { 24, { 198, 51, 100 }, ADDRESS_PRIVATE },   /* */
+    { 24, { 203, 0, 113 }, ADDRESS_PRIVATE },    /* */
+    { 3, { 224 }, ADDRESS_NEVER },               /* multicast, reserved, broadcast */
 };
 
 /* The first that fits counts. */

@@ -47,6 +47,8 @@ TEST(addresses_are_told_apart)
         { "2001:db8::1", ADDRESS_PRIVATE },
         { "203.0.113.9", ADDRESS_PRIVATE },
         { "169.254.169.254", ADDRESS_NEVER },
+        { "168.63.129.16", ADDRESS_NEVER },
+        { "168.63.129.17", ADDRESS_PUBLIC },
         { "::ffff:169.254.169.254", ADDRESS_NEVER },
         { "2002:a9fe:a9fe::", ADDRESS_NEVER },
         { "64:ff9b::a9fe:a9fe", ADDRESS_NEVER },

@@ -57,7 +57,7 @@ static int take_size(struct body *b, unsigned char c)
 
 static int take_extension(struct body *b, unsigned char c)
 {
-    if (++b->line_len > SIZE_LINE_MAX)
+    if (b->bare || ++b->line_len > SIZE_LINE_MAX)
         return -EBADMSG;
     if (c == '\r')
         b->state = CHUNK_SIZE_LF;
@@ -74,7 +74,7 @@ static int take_trailer(struct body *b, unsigned char c)
         b->state = b->state == CHUNK_TRAILER ? CHUNK_END_LF : CHUNK_TRAILER_LF;
         return 0;
     }
-    if ((c < ' ' && c != '\t') || c == 0x7f)
+    if (b->bare || (c < ' ' && c != '\t') || c == 0x7f)
         return -EBADMSG;
     if (b->state == CHUNK_TRAILER && (c == ' ' || c == '\t' || c == ':'))
         return -EBADMSG;
@@ -141,4 +141,27 @@ int body_take(struct body *b, const char *p, size_t n, size_t *ret_used)
     case BODY_UNTIL_END: *ret_used = n; return 0;
     }
     return -EBADMSG;
+}
+
+int body_read(struct body *b, const char *p, size_t n, size_t *ret_used, const char **ret_data,
+              size_t *ret_n)
+{
+    size_t at = 0;
+    *ret_data = p;
+    *ret_n = 0;
+    if (b->kind != BODY_CHUNKED) {
+        int r = body_take(b, p, n, ret_used);
+        *ret_n = *ret_used;
+        return r;
+    }
+    while (at < n && b->state != CHUNK_DATA && b->state != CHUNK_OVER)
+        if (take_byte(b, (unsigned char)p[at++]) < 0)
+            return -EBADMSG;
+    if (b->state == CHUNK_DATA && at < n) {
+        *ret_data = p + at;
+        *ret_n = take_data(b, n - at);
+        b->state = b->left ? CHUNK_DATA : CHUNK_DATA_CR;
+    }
+    *ret_used = at + *ret_n;
+    return b->state == CHUNK_OVER;
 }

@@ -1,5 +1,6 @@
 #include "net/head.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -30,6 +31,19 @@ bool text_starts(struct text t, const char *word)
 {
     size_t n = strlen(word);
     return t.n >= n && strncasecmp(t.p, word, n) == 0;
+}
+
+static int letter(char c)
+{
+    return isalnum((unsigned char)c) ? tolower((unsigned char)c) : '-';
+}
+
+bool text_reads_as(struct text t, const char *word)
+{
+    size_t i = 0;
+    while (i < t.n && word[i] && letter(t.p[i]) == letter(word[i]))
+        i++;
+    return i == t.n && !word[i];
 }
 
 static bool is_blank(char c)
@@ -234,6 +248,23 @@ static int read_version(struct text t, unsigned *ret_minor)
     return 0;
 }
 
+/* All of it, whose first line is as `first` reads it. */
+static int read_head(const char *p, size_t n, bool loose,
+                     int (*first)(struct text line, struct head *h), struct head *h,
+                     struct seen *ret_seen)
+{
+    struct lines l = { p, p + n, loose };
+    struct text line;
+    memset(h, 0, offsetof(struct head, fields));
+    h->size = n;
+    int r = next_line(&l, &line);
+    if (r >= 0)
+        r = first(line, h);
+    if (r >= 0)
+        r = read_fields(&l, h);
+    return r < 0 ? r : understand(h, ret_seen);
+}
+
 /* ---- requests ---- */
 
 static int read_request_line(struct text line, struct head *h)
@@ -257,18 +288,8 @@ static int read_request_line(struct text line, struct head *h)
 
 int head_request(const char *p, size_t n, struct head *h)
 {
-    struct lines l = { p, p + n, false };
     struct seen s = { 0 };
-    struct text line;
-    memset(h, 0, offsetof(struct head, fields));
-    h->size = n;
-    int r = next_line(&l, &line);
-    if (r >= 0)
-        r = read_request_line(line, h);
-    if (r >= 0)
-        r = read_fields(&l, h);
-    if (r >= 0)
-        r = understand(h, &s);
+    int r = read_head(p, n, false, read_request_line, h, &s);
     if (r < 0)
         return r;
     if (s.hosts > 1 || (s.hosts == 0 && h->minor == 1))
@@ -297,18 +318,8 @@ static int read_status_line(struct text line, struct head *h)
 
 int head_answer(const char *p, size_t n, bool to_head, struct head *h)
 {
-    struct lines l = { p, p + n, true };
     struct seen s = { 0 };
-    struct text line;
-    memset(h, 0, offsetof(struct head, fields));
-    h->size = n;
-    int r = next_line(&l, &line);
-    if (r >= 0)
-        r = read_status_line(line, h);
-    if (r >= 0)
-        r = read_fields(&l, h);
-    if (r >= 0)
-        r = understand(h, &s);
+    int r = read_head(p, n, true, read_status_line, h, &s);
     if (r < 0)
         return r;
     if (to_head || h->status < 200 || h->status == 204 || h->status == 304)
@@ -322,4 +333,19 @@ int head_answer(const char *p, size_t n, bool to_head, struct head *h)
     if (h->body == BODY_UNTIL_END)
         h->keep_alive = false;
     return 0;
+}
+
+int text_put(struct buf *out, struct text t)
+{
+    return buf_append(out, t.p, t.n);
+}
+
+int head_put_field(struct buf *out, struct text name, struct text value)
+{
+    int r = text_put(out, name);
+    if (r >= 0)
+        r = buf_append(out, ": ", 2);
+    if (r >= 0)
+        r = text_put(out, value);
+    return r < 0 ? r : buf_append(out, "\r\n", 2);
 }

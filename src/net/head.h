@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "net/body.h"
 
 #define HEAD_MAX (32 * 1024) /* what browsers send with many cookies, and as much again */
@@ -50,8 +51,13 @@ int head_answer(const char *p, size_t n, bool to_head, struct head *ret_head);
 
 bool text_is(struct text t, const char *word); /* whatever the case */
 bool text_starts(struct text t, const char *word);
+/* The same to gateways to applications, which make one of all that is no letter and no digit. */
+bool text_reads_as(struct text t, const char *word);
 /* The first field of that name; NULL: none. */
 const struct head_field *head_find(const struct head *h, const char *name);
+/* Append a text; a field with its line's end. */
+int text_put(struct buf *out, struct text t);
+int head_put_field(struct buf *out, struct text name, struct text value);
 /* A list with commas holds this word, whatever the case. */
 bool text_lists(struct text list, const char *word);
 /* Fields that are for the next hop alone, and those that this head's Connection names. */

@@ -5,6 +5,7 @@
  * where something looks like them and is not well formed, the answer is `bad`, not `other`: what one
  * reader takes for noise, another may take for a request. Pure functions. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,3 +22,5 @@ enum opening {
 };
 
 enum opening opening_read(const void *p, size_t n, uint16_t port, char ret_name[HOST_SIZE]);
+/* Of what could not be told when it ended: other or bad. greeted: the server spoke first, as none of HTTP does. */
+enum opening opening_ended(const void *p, size_t n, bool greeted);

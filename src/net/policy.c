@@ -12,16 +12,23 @@ static bool in_ranges(const struct range *ranges, size_t n, const struct address
     return false;
 }
 
+static bool opened_itself(const struct policy_limits *limits, const struct address *to)
+{
+    for (size_t i = 0; i < limits->n_opened; i++)
+        if (limits->opened[i].prefix == to->bits && range_has(&limits->opened[i], to))
+            return true;
+    return false;
+}
+
 bool policy_place_open(const struct policy_limits *limits, const struct address *to)
 {
     struct address inner;
     bool coat = address_inner(to, &inner);
-    if (in_ranges(limits->opened, limits->n_opened, to))
-        return true;
+    /* A range that is opened for a site's servers was not meant for this machine, which is in it. */
     if (in_ranges(limits->closed, limits->n_closed, to) ||
         (coat && in_ranges(limits->closed, limits->n_closed, &inner)))
-        return false;
-    return address_kind_of(to) == ADDRESS_PUBLIC;
+        return opened_itself(limits, to);
+    return in_ranges(limits->opened, limits->n_opened, to) || address_kind_of(to) == ADDRESS_PUBLIC;
 }
 
 static bool port_fits(const struct policy_rule *rule, uint16_t port)

@@ -22,7 +22,8 @@
 #define POLICY_RULE_TEXT_SIZE 400 /* action, host, eight ranges of ports, protocol */
 #define POLICY_TEXT_MAX (64 * 1024)
 
-enum policy_protocol { POLICY_TCP = 1, POLICY_UDP = 2 };
+enum policy_protocol { POLICY_TCP = 1, POLICY_UDP = 2, POLICY_ICMP = 4 }; /* ICMP: echo alone */
+#define POLICY_EVERY (POLICY_TCP | POLICY_UDP | POLICY_ICMP)
 enum policy_target { POLICY_ANYTHING, POLICY_HOST, POLICY_RANGE };
 
 struct policy_ports {
@@ -59,8 +60,11 @@ int policy_add(struct policy *p, const char *text, size_t n, struct err *err);
 int policy_parse(const char *text, size_t n, struct policy *ret_policy, struct err *err);
 /* A set of rules by name: "none", "open", "agents". -ENOENT. */
 int policy_preset(const char *name, struct policy *ret_policy, struct err *err);
-/* The names that "agents" allows, NULL after the last. */
-const char *const *policy_agents(void);
+/* What "agents" allows; after the last one comes one without a host. */
+struct policy_agent {
+    const char *kind, *host, *ports;
+};
+const struct policy_agent *policy_agents(void);
 const char *policy_rule_text(const struct policy_rule *rule, char out[POLICY_RULE_TEXT_SIZE]);
 int policy_text(const struct policy *p, struct buf *out); /* as policy_parse reads it */
 
@@ -70,7 +74,7 @@ struct policy_limits {
         *opened; /* private and special places that the operator lets sandboxes reach */
     size_t n_opened;
     const struct range
-        *closed; /* this machine's own addresses, and what else the operator closes */
+        *closed; /* this machine's own addresses; in an opened range only if it is just the one */
     size_t n_closed;
 };
 
@@ -98,6 +102,10 @@ enum policy_why {
     POLICY_BY_DEFAULT,  /* no rule fits */
     POLICY_BY_PLACE,    /* an address that is out of reach for all */
     POLICY_BY_MISMATCH, /* a rule allows the name, but it was not resolved to this address */
+    /* no judgement on where to, but limits of how much */
+    POLICY_BY_CONNECTIONS, /* too many are open */
+    POLICY_BY_PACE,        /* too many were begun within a second */
+    POLICY_BY_BYTES,       /* its sum of bytes is used up */
 };
 
 struct policy_answer {

@@ -1,8 +1,10 @@
 #include "net/policy.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/check.h"
+#include "net/host.h"
 
 static struct policy rules(const char *text)
 {
@@ -139,6 +141,12 @@ TEST(special_places_are_out_of_reach_unless_the_operator_opens_them)
     CHECK_EQ(policy_judge(&p, &limits, &f).why, POLICY_BY_PLACE);
     f.to = at("64:ff9b::5db8:d822"); /* the same in another coat */
     CHECK_EQ(policy_judge(&p, &limits, &f).why, POLICY_BY_PLACE);
+    /* It must be opened itself, not along with others. */
+    CHECK_OK(range_parse("10.1.2.3", 8, &closed));
+    f.to = at("10.1.2.3");
+    CHECK_EQ(policy_judge(&p, &limits, &f).why, POLICY_BY_PLACE);
+    opened = closed;
+    CHECK_EQ(policy_judge(&p, &limits, &f).verdict, POLICY_ALLOW);
 }
 
 TEST(a_denied_range_is_denied_in_every_coat)
@@ -160,6 +168,15 @@ TEST(udp_is_opened_by_address_alone)
     CHECK_EQ(policy_judge(&open, &nothing, &f).verdict, POLICY_DENY);
     CHECK_EQ(policy_judge(&named, &nothing, &f).verdict, POLICY_ALLOW);
     CHECK_EQ(policy_judge(&any, &nothing, &f).verdict, POLICY_ALLOW);
+    _cleanup_(policy_done) struct policy ping =
+        rules("deny 93.184.216.35\nallow 93.184.216.0/24 icmp");
+    CHECK_EQ(policy_judge(&ping, &nothing, &f).verdict, POLICY_DENY);
+    f.protocol = POLICY_ICMP;
+    f.port = 0;
+    CHECK_EQ(policy_judge(&ping, &nothing, &f).verdict, POLICY_ALLOW);
+    CHECK_EQ(policy_judge(&any, &nothing, &f).verdict, POLICY_ALLOW);
+    CHECK_EQ(policy_judge(&open, &nothing, &f).verdict, POLICY_DENY);
+    CHECK_EQ(policy_judge(&named, &nothing, &f).verdict, POLICY_DENY);
 }
 
 TEST(only_names_that_may_lead_somewhere_are_resolved)
@@ -195,6 +212,8 @@ TEST(rules_are_written_as_they_are_read)
                                "deny * 25 tcp\n"
                                "allow 2001:db8::/32 udp\n"
                                "allow 192.0.2.1 53 any\n"
+                               "allow 192.0.2.0/24 icmp\n"
+                               "deny 192.0.2.3 icmp\n"
                                "allow *\n";
     _cleanup_(policy_done) struct policy p = rules(text);
     _cleanup_(buf_done) struct buf out = BUF_INIT(POLICY_TEXT_MAX);
@@ -218,6 +237,8 @@ TEST(what_is_no_rule_is_refused_with_a_reason)
         "allow a.test 80 tcp x",
         "allow a.test 80 sctp",
         "allow a.test udp",
+        "allow a.test icmp",
+        "allow * icmp",
         "allow * any",
         "allow *.test",
         "allow 10.0.0.0/40",
@@ -262,6 +283,13 @@ TEST(sets_of_rules_have_names)
     CHECK_EQ(policy_resolves(&open, "a.test").verdict, POLICY_ALLOW);
     CHECK_OK(policy_preset("agents", &agents, &err));
     CHECK_EQ(policy_resolves(&agents, "a.test").verdict, POLICY_DENY);
-    CHECK_EQ(policy_resolves(&agents, policy_agents()[0]).verdict, POLICY_ALLOW);
+    for (const struct policy_agent *a = policy_agents(); a->host; a++) {
+        const char *name = a->host[0] == '*' ? a->host + 2 : a->host; /* below it, or it */
+        char below[HOST_SIZE];
+        (void)snprintf(below, sizeof(below), "%s%s", a->host[0] == '*' ? "x." : "", name);
+        CHECK_EQ(policy_resolves(&agents, below).verdict, POLICY_ALLOW);
+        for (const struct policy_agent *b = policy_agents(); b < a; b++)
+            CHECK(strcmp(a->host, b->host) != 0);
+    }
     CHECK_EQ(policy_preset("all", &other, &err), -ENOENT);
 }

@@ -8,30 +8,6 @@
 
 #define WORDS_MAX 4 /* action, target, ports, protocol */
 
-/* Git hosts, and the interfaces of models. */
-static const char *const agents[] = {
-    "github.com",
-    "*.github.com",
-    "*.githubusercontent.com",
-    "gitlab.com",
-    "*.gitlab.com",
-    "bitbucket.org",
-    "*.bitbucket.org",
-    "codeberg.org",
-    "git.sr.ht",
-    "api.anthropic.com",
-    "api.openai.com",
-    "generativelanguage.googleapis.com",
-    "api.mistral.ai",
-    "api.groq.com",
-    "api.x.ai",
-    "api.deepseek.com",
-    "api.cohere.com",
-    "api.together.xyz",
-    "openrouter.ai",
-    NULL,
-};
-
 struct word {
     const char *p;
     size_t n;
@@ -128,8 +104,10 @@ static int read_protocol(struct word w, unsigned *ret)
         *ret = POLICY_TCP;
     else if (word_is(w, "udp"))
         *ret = POLICY_UDP;
+    else if (word_is(w, "icmp"))
+        *ret = POLICY_ICMP;
     else if (word_is(w, "any"))
-        *ret = POLICY_TCP | POLICY_UDP;
+        *ret = POLICY_EVERY;
     else
         return -EINVAL;
     return 0;
@@ -161,18 +139,18 @@ static int read_rule(struct word words[WORDS_MAX], size_t n, struct policy_rule 
     if (!word_is(words[0], "allow") && !word_is(words[0], "deny"))
         return wrong(err, words[0], "must be 'allow' or 'deny'");
     rule->allow = words[0].p[0] == 'a';
-    rule->protocols = rule->allow ? POLICY_TCP : POLICY_TCP | POLICY_UDP;
+    rule->protocols = rule->allow ? POLICY_TCP : POLICY_EVERY;
     if (n > 2 && read_protocol(words[n - 1], &rule->protocols) == 0)
         n--;
     else if (n == WORDS_MAX)
-        return wrong(err, words[3], "is no protocol: tcp, udp or any");
+        return wrong(err, words[3], "is no protocol: tcp, udp, icmp or any");
     int r = read_target(words[1], rule, err);
     if (r == 0 && n > 2 && !word_is(words[2], "*"))
         r = read_ports(words[2], rule, err);
     if (r == 0 && rule->allow && rule->target != POLICY_RANGE && rule->protocols != POLICY_TCP)
         r = wrong(err, words[1],
-                  "can be allowed for tcp alone; udp is allowed by address, which it "
-                  "shows, and not by name, which it does not");
+                  "can be allowed for tcp alone; udp and icmp are allowed by address, which "
+                  "they show, and not by name, which they do not");
     return r;
 }
 
@@ -236,21 +214,15 @@ int policy_parse(const char *text, size_t n, struct policy *ret_policy, struct e
     return 0;
 }
 
-const char *const *policy_agents(void)
-{
-    return agents;
-}
-
 static int add_agents(struct policy *p, struct err *err)
 {
-    for (size_t i = 0; agents[i]; i++) {
+    int r = 0;
+    for (const struct policy_agent *a = policy_agents(); r == 0 && a->host; a++) {
         char rule[POLICY_RULE_TEXT_SIZE];
-        int n = snprintf(rule, sizeof(rule), "allow %s 22,80,443", agents[i]);
-        int r = policy_add(p, rule, (size_t)n, err);
-        if (r < 0)
-            return r;
+        int n = snprintf(rule, sizeof(rule), "allow %s %s", a->host, a->ports);
+        r = policy_add(p, rule, (size_t)n, err);
     }
-    return 0;
+    return r;
 }
 
 int policy_preset(const char *name, struct policy *ret_policy, struct err *err)
@@ -297,12 +269,13 @@ const char *policy_rule_text(const struct policy_rule *rule, char out[POLICY_RUL
         if (s->high != s->low)
             at = put(out, at, "-%u", s->high);
     }
-    unsigned usual = rule->allow ? POLICY_TCP : POLICY_TCP | POLICY_UDP;
+    unsigned usual = rule->allow ? POLICY_TCP : POLICY_EVERY;
     if (rule->protocols != usual)
         (void)put(out, at, " %s",
-                  rule->protocols == POLICY_TCP   ? "tcp"
-                  : rule->protocols == POLICY_UDP ? "udp"
-                                                  : "any");
+                  rule->protocols == POLICY_TCP    ? "tcp"
+                  : rule->protocols == POLICY_UDP  ? "udp"
+                  : rule->protocols == POLICY_ICMP ? "icmp"
+                                                   : "any");
     return out;
 }
 

@@ -3,6 +3,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cleanup.h"
+#include "net/head.h"
+
 #define PORT_DIGITS 5
 
 bool preview_port(const char *p, size_t n, unsigned *ret_port)
@@ -19,8 +22,7 @@ bool preview_port(const char *p, size_t n, unsigned *ret_port)
     return port <= 65535;
 }
 
-/* Without the port and the dot at the end. */
-static size_t name_len(const char *host, size_t n)
+size_t preview_name_len(const char *host, size_t n)
 {
     const char *colon = memchr(host, ':', n);
     if (colon)
@@ -30,15 +32,22 @@ static size_t name_len(const char *host, size_t n)
 
 bool preview_is_api(const char *host, size_t n, const char *domain)
 {
-    n = name_len(host, n);
+    n = preview_name_len(host, n);
     return n == 4 + strlen(domain) && strncasecmp(host, "api.", 4) == 0 &&
            strncasecmp(host + 4, domain, n - 4) == 0;
+}
+
+bool preview_is_below(const char *host, size_t n, const char *domain)
+{
+    size_t d = strlen(domain);
+    n = preview_name_len(host, n);
+    return n > d + 1 && host[n - d - 1] == '.' && strncasecmp(host + n - d, domain, d) == 0;
 }
 
 bool preview_host(const char *host, size_t n, const char *domain, char ret_id[ID_SIZE],
                   unsigned *ret_port)
 {
-    n = name_len(host, n);
+    n = preview_name_len(host, n);
     const char *dash = memchr(host, '-', n < PORT_DIGITS + 1 ? n : PORT_DIGITS + 1);
     size_t d = strlen(domain);
     size_t before = dash ? (size_t)(dash - host) + 1 : 0;
@@ -51,4 +60,14 @@ bool preview_host(const char *host, size_t n, const char *domain, char ret_id[ID
     }
     ret_id[ID_LEN] = '\0';
     return id_valid(ret_id);
+}
+
+bool preview_own_field(const char *name, size_t n)
+{
+    static const char *const names[] = { "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-For",
+                                         "Forwarded", "X-Verified-User-Data" };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (text_reads_as((struct text){ name, n }, names[i]))
+            return true;
+    return false;
 }

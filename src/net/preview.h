@@ -1,4 +1,5 @@
-/* preview - the host name under which a port of a sandbox is reached: <port>-<id>.<domain>. */
+/* preview - the host name under which a port of a sandbox is reached: <port>-<id>.<domain>; and what its server
+ * is told by us alone. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +13,11 @@ bool preview_host(const char *host, size_t n, const char *domain, char ret_id[ID
                   unsigned *ret_port);
 /* Host is api.<domain>, where E2B's clients look for the API when they know a domain alone. */
 bool preview_is_api(const char *host, size_t n, const char *domain);
+/* Host is a name below the domain, whatever is before it. */
+bool preview_is_below(const char *host, size_t n, const char *domain);
+/* Of a Host as a client sent it: without the port and the dot at the end. */
+size_t preview_name_len(const char *host, size_t n);
 /* 1 to 65535, without zeros before it. */
 bool preview_port(const char *p, size_t n, unsigned *ret_port);
+/* A field that only we say to a server inside, or that some would take for one (text_reads_as). */
+bool preview_own_field(const char *name, size_t n);

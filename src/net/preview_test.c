@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/cleanup.h"
 
 #define ID "abcdefghij0123456789"
 
@@ -44,4 +45,16 @@ TEST(preview_is_api_knows_one_name)
     CHECK(!preview_is_api("xapi.a.test", 11, "a.test"));
     CHECK(!preview_is_api("api.b.test", 10, "a.test"));
     CHECK(!preview_is_api("api.", 4, "a.test"));
+}
+
+TEST(what_only_we_say_is_known_in_every_spelling)
+{
+    static const char *const ours[] = { "X-Verified-User-Data", "x_verified_user_data",
+                                        "X.Verified-User_Data", "X_Forwarded_For", "FORWARDED" };
+    static const char *const others[] = { "X-Verified-User", "X-Verified-User-Data-", "Verified",
+                                          "" };
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        CHECK(preview_own_field(ours[i], strlen(ours[i])));
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        CHECK(!preview_own_field(others[i], strlen(others[i])));
 }

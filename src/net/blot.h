@@ -1,0 +1,54 @@
+/* blot - secrets made unreadable in bytes that pass, however the pieces are cut.
+ *
+ * What comes out is as long as what went in: a secret's bytes are written over with stars, so
+ * lengths that were promised stay true. A secret is found as it is, percent-encoded, escaped as JSON
+ * or HTML do it (all of it or a part), and in base64 or hex wherever in a longer text it stands. A
+ * byte is held back only while it may be the beginning of one. Of one that the end cuts off the beginning is
+ * hidden if it is most of it: hiding less would tell who lets a server say back what they guess how far they
+ * are right. What a server makes of a secret in other ways it can
+ * always tell; this is for echoes. Pure. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+#define BLOT_WORD_MAX (16 * 1024)
+#define BLOT_NODES_MAX (256 * 1024) /* characters of all forms of all, 32 bytes each */
+
+/* What is to be found; streams share it, and each keeps it alive. */
+struct blot_words;
+
+struct blot_words *blot_words_new(void); /* NULL: no memory */
+/* -E2BIG: it is too long, or all are; -ENOMEM. An empty one is no secret. Not once a stream has begun. */
+int blot_words_add(struct blot_words *w, const char *p, size_t n);
+/* One of which the first bytes may be known: a user's name. */
+int blot_words_add_behind(struct blot_words *w, const char *p, size_t n, size_t known);
+struct blot_words *blot_words_ref(struct blot_words *w); /* NULL stays NULL */
+void blot_words_unref(struct blot_words *w);             /* wiped with the last */
+DEFINE_FREEP(struct blot_words *, blot_words_unref)
+
+#define BLOT_TOKEN_MAX 10 /* "&#x0041;" */
+
+struct blot {
+    struct blot_words *words; /* NULL: nothing is looked for */
+    struct buf held;          /* read and not let go */
+    char *text;               /* while bytes are taken: those, with what was held before them */
+    uint64_t base;            /* where in the stream they begin */
+    uint32_t plain, decoded, packed;
+    uint64_t *decoded_from, *packed_from; /* where each of the last ones began */
+    uint64_t n_decoded, n_packed;
+    unsigned skipped; /* breaks in a row within base64 */
+    char token[BLOT_TOKEN_MAX];
+    unsigned n_token;
+};
+
+int blot_init(struct blot *b, struct blot_words *words); /* -ENOMEM; words may be NULL */
+void blot_done(struct blot *b);
+/* Appends what may go on. -ENOMEM, -EMSGSIZE from `out`. */
+int blot_take(struct blot *b, const char *p, size_t n, struct buf *out);
+int blot_end(struct blot *b, struct buf *out); /* and what was held back; another text may begin */
+/* All of it in place; -ENOMEM: then it is not to be shown. */
+int blot_whole(struct blot_words *words, char *p, size_t n);
