@@ -112,3 +112,12 @@ base_image()
     images/build base --cached >/dev/null ||
         step "Making the base image (about a minute)" images/build base
 }
+
+# A CRIU that works here, found or fetched. Without one all but sandboxes' memory works.
+memory_keeper()
+{
+    build-aux/criu --cached >/dev/null 2>&1 && return
+    step "Looking for a CRIU that works on this kernel" sh -c 'build-aux/criu || true'
+    why=$(sed -n 's/^why //p' "${WARREN_CACHE:-/var/cache/warren}/criu/record" 2>/dev/null)
+    [ -z "$why" ] || say "-- Sandboxes cannot be paused with their memory: $why"
+}

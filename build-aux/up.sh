@@ -44,6 +44,7 @@ wait_healthy() # for half a minute, or until the daemon ends
 packages $BUILD_PACKAGES $RUN_PACKAGES $IMAGE_PACKAGES
 build build
 base_image
+memory_keeper
 image=$(images/build base)
 id warren >/dev/null 2>&1 ||
     useradd --system --no-create-home --home-dir "$data" --shell /usr/sbin/nologin warren
@@ -72,7 +73,7 @@ if ! daemon_pid >/dev/null; then
     if [ -d /run/systemd/system ] && systemctl is-active --quiet warren; then
         fail "warren already runs as a service; stop it first: systemctl stop warren"
     fi
-    WARREN_API_KEY=$key setsid "$PWD/build/warrend" --listen "$listen" --data "$data" \
+    WARREN_API_KEY=$key WARREN_CRIU=${WARREN_CACHE:-/var/cache/warren}/criu/record setsid "$PWD/build/warrend" --listen "$listen" --data "$data" \
         --run "$run" --cgroup "$(cgroup_of "$run")" >>"$logfile" 2>&1 </dev/null &
     echo $! >"$data/warrend.pid"
     wait_healthy

@@ -8,19 +8,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "base/sanitized.h"
+
 #define MEMORY_MAX (768u * 1024 * 1024) /* the widest window zstd may ask for, several times */
 #define FILES_MAX 8                     /* what is open when we start, and the loader's one */
 
-/* A sanitizer needs to see its own process. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-
-#ifndef SANITIZED
+#if !SANITIZED
 static const int allowed[] = {
     SCMP_SYS(read),     SCMP_SYS(write),        SCMP_SYS(readv),         SCMP_SYS(writev),
     SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),      SCMP_SYS(sendto),        SCMP_SYS(sendmsg),
@@ -67,7 +60,7 @@ int confine(struct err *err)
     int r = limit(RLIMIT_CORE, 0);
     if (r >= 0)
         r = limit(RLIMIT_FSIZE, 0);
-#ifndef SANITIZED
+#if !SANITIZED
     if (r >= 0)
         r = limit(RLIMIT_NOFILE, FILES_MAX);
     if (r >= 0)

@@ -10,10 +10,10 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "broker/client_private.h"
+#include "broker/entrance.h"
 
 #define LOG_MODULE "preview"
 #define CLIENTS_MAX 20000
-#define READ_BYTES (16 * 1024)
 #define IDLE_MS 75000   /* between requests */
 #define HEAD_MS 15000   /* for a head, from its first byte on */
 #define ASKING_MS 60000 /* a sandbox may have to wake up */
@@ -21,7 +21,6 @@
 #define REPLY_MS 10000
 #define DRAIN_MS 2000
 #define TOUCH_MS 5000
-#define DRAIN_MAX (1024 * 1024)
 
 static struct head head; /* the loop has one thread */
 
@@ -64,20 +63,67 @@ static void on_deadline(struct deadline *d)
 
 /* ---- steps ---- */
 
-int client_reply(struct client *c, enum page page, bool keep)
+/* What is under way is dropped; true if another request may follow this one. */
+static bool end_request(struct client *c, bool keep)
 {
-    struct page_about about = {
-        .sandbox = c->way.sandbox, .port = c->way.port, .html = c->way.html, .no_body = c->is_head
-    };
     bool unread = c->request.len == 0; /* its head is still in c->in */
     exchange_drop(c);
     /* A request whose body was not read cannot be followed by another one. */
     keep = keep && c->state == CLIENT_ASKING && c->req.body.kind == BODY_EMPTY;
     if (keep && unread)
         buf_drop_front(&c->in, head_end(c->in.data, c->in.len, 0));
-    c->keep = about.keep = keep;
+    c->keep = keep;
     c->state = CLIENT_REPLY;
+    return keep;
+}
+
+static int write_page(struct client *c, enum page page, bool keep, const char *cause,
+                      int64_t ended_ms)
+{
+    struct page_about about = { .sandbox = c->way.sandbox,
+                                .port = c->way.port,
+                                .cause = cause,
+                                .ended_ms = ended_ms,
+                                .html = c->way.html,
+                                .no_body = c->is_head };
+    about.keep = end_request(c, keep);
     int r = page_write(page, &about, &c->out);
+    return r < 0 ? r : 1;
+}
+
+int client_reply(struct client *c, enum page page, bool keep)
+{
+    return write_page(c, page, keep, "", 0);
+}
+
+static enum page page_of(uint32_t verdict)
+{
+    switch (verdict) {
+    case BROKER_NO_SANDBOX: return PAGE_NO_SANDBOX;
+    case BROKER_GONE: return PAGE_GONE;
+    case BROKER_ASLEEP: return PAGE_ASLEEP;
+    case BROKER_CLOSED: return PAGE_CLOSED;
+    case BROKER_FORBIDDEN: return PAGE_FORBIDDEN;
+    case BROKER_LIMITED: return PAGE_LIMITED;
+    default: return PAGE_FAILED;
+    }
+}
+
+int client_refuse(struct client *c, const struct broker_answer *answer)
+{
+    char cause[sizeof(answer->cause)];
+    (void)snprintf(cause, sizeof(cause), "%.*s", (int)sizeof(cause) - 1, answer->cause);
+    return write_page(c, page_of(answer->verdict), c->keep, cause, answer->ended_ms);
+}
+
+int client_redirect(struct client *c, int64_t life_s)
+{
+    size_t n = head_end(c->in.data, c->in.len, 0);
+    if (head_request(c->in.data, n, &head) < 0)
+        return -EBADMSG;
+    bool keep = c->keep && c->req.body.kind == BODY_EMPTY;
+    int r = entrance_write(&head, c->way.proof.token, life_s, c->sock.ssl != NULL, keep, &c->out);
+    (void)end_request(c, keep);
     return r < 0 ? r : 1;
 }
 
@@ -97,16 +143,7 @@ static int read_head(struct client *c)
             return client_reply(c, r == -EMSGSIZE ? PAGE_HEAD_TOO_LARGE : PAGE_BAD_REQUEST, false);
         return exchange_begin(c, &head);
     }
-    int r = buf_reserve(&c->in, READ_BYTES);
-    if (r < 0)
-        return r;
-    ssize_t got = sock_read(&c->sock, c->in.data + c->in.len, READ_BYTES);
-    if (got == -EAGAIN && c->in.len == 0)
-        buf_done(&c->in);
-    if (got <= 0)
-        return got == -EAGAIN ? 0 : -ECONNRESET;
-    c->in.len += (size_t)got;
-    return 1;
+    return flow_fill(&c->sock, &c->in);
 }
 
 static int send_reply(struct client *c)
@@ -126,21 +163,6 @@ static int send_reply(struct client *c)
     return 1;
 }
 
-static int drain(struct client *c)
-{
-    char nowhere[4096];
-    while (c->drained < DRAIN_MAX) {
-        ssize_t n = c->sock.ssl ? recv(c->sock.fd, nowhere, sizeof(nowhere), MSG_DONTWAIT)
-                                : sock_read(&c->sock, nowhere, sizeof(nowhere));
-        if (n == -EAGAIN || (n == -1 && errno == EAGAIN))
-            return 0;
-        if (n <= 0)
-            return -ECONNRESET;
-        c->drained += (size_t)n;
-    }
-    return -ECONNRESET;
-}
-
 static int step(struct client *c)
 {
     switch (c->state) {
@@ -149,7 +171,7 @@ static int step(struct client *c)
     case CLIENT_EXCHANGE: return exchange_step(c);
     case CLIENT_TUNNEL: return tunnel_step(c);
     case CLIENT_REPLY: return send_reply(c);
-    case CLIENT_DRAIN: return drain(c);
+    case CLIENT_DRAIN: return flow_drain(&c->sock, &c->drained);
     case CLIENT_CLOSED: return 0;
     }
     return -EPROTO;
@@ -238,6 +260,7 @@ static void touch(struct client *c)
     struct broker_touch msg = { .type = BROKER_TOUCH };
     memcpy(msg.sandbox, c->way.sandbox, ID_SIZE);
     c->touched_ms = now;
+    exchange_count(c, false);
     (void)link_send(c->p->link, &msg, sizeof(msg), -1);
 }
 
@@ -282,6 +305,17 @@ void client_on_upstream(struct watch *w, uint32_t events)
 
 /* ---- life ---- */
 
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+    static const unsigned char mapped[13] = { [10] = 0xff, 0xff, 127 };
+    const struct sockaddr_in *v4 = (const void *)a;
+    const struct sockaddr_in6 *v6 = (const void *)a;
+    if (a->ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    return a->ss_family == AF_INET6 && (IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+                                        memcmp(&v6->sin6_addr, mapped, sizeof(mapped)) == 0);
+}
+
 static void know_peer(struct client *c)
 {
     socklen_t n = sizeof(c->peer);
@@ -291,6 +325,7 @@ static void know_peer(struct client *c)
         (void)address_text(&a, c->peer_text);
     else
         (void)snprintf(c->peer_text, sizeof(c->peer_text), "unknown");
+    c->near = is_loopback(&c->peer);
 }
 
 void preview_client(struct preview *p, int fd, struct ssl_st *ssl)
@@ -336,6 +371,7 @@ void preview_done(struct preview *p)
     while (p->clients)
         client_close(p->clients);
     parked_done(&p->parked);
+    plates_done(&p->plates);
 }
 
 void preview_answer(struct preview *p, const struct broker_answer *answer, int fd)

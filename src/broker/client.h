@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/loop.h"
+#include "broker/plates.h"
 #include "broker/ask.h"
 #include "broker/link.h"
 #include "broker/parked.h"
@@ -18,8 +19,10 @@ struct preview {
     struct loop *loop;
     struct link *link;
     const char *domain;
+    struct plates plates;
     struct asks asks;
     struct parked parked;
+    struct tally *tally; /* keeps; NULL: nobody counts */
     struct client *clients;
     unsigned nclients;
 };

@@ -27,6 +27,7 @@ struct client {
     struct later later;
     struct sockaddr_storage peer;
     char peer_text[ADDRESS_TEXT_SIZE];
+    bool near; /* it is on this machine */
     struct buf in, out;
     size_t seen;        /* of `in`: there was no end of a head */
     size_t drained;     /* bytes thrown away */
@@ -41,6 +42,7 @@ struct client {
     struct flow req, res;
     struct upstream *up, *self; /* self: to warrend, kept for the next request */
     bool is_head, keep, upgrade;
+    bool look; /* warrend is asked about its token alone: it will be redirected */
     bool sent, answered, lost, retried; /* lost: its server takes no more of it */
     bool req_ended, res_ended;          /* CLIENT_TUNNEL */
 };
@@ -50,9 +52,14 @@ int exchange_begin(struct client *c, const struct head *h);
 int exchange_step(struct client *c);
 int tunnel_step(struct client *c);
 /* The server is there: send it the request that waits in c->in. */
-int exchange_start(struct client *c, const struct head *h, const char *host);
+int exchange_start(struct client *c, const struct head *h, const struct parked_verdict *v);
 void exchange_drop(struct client *c); /* whatever is under way */
+void exchange_count(struct client *c,
+                    bool begun); /* what its server got and said since the last time */
 
 int client_reply(struct client *c, enum page page, bool keep);
+/* The same of what became of the sandbox; and the redirect behind a token that is right. */
+int client_refuse(struct client *c, const struct broker_answer *answer);
+int client_redirect(struct client *c, int64_t life_s);
 void client_step(struct client *c);
 void client_on_upstream(struct watch *w, uint32_t events);

@@ -7,17 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sanitized.h"
+
 #define EMPTY_NAME "empty"
 #define EMPTY_MODE 0555
 #define FILES_WANTED 65536 /* two a proxied connection */
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#endif
 
 int confine_enter(const char *run_dir, uid_t uid, gid_t gid, struct err *err)
 {
@@ -28,7 +22,7 @@ int confine_enter(const char *run_dir, uid_t uid, gid_t gid, struct err *err)
     (void)setrlimit(RLIMIT_NOFILE, &files);
     (void)setrlimit(RLIMIT_CORE, &none);
 
-#ifndef SANITIZED /* whose reports are files */
+#if !SANITIZED_ADDRESS /* whose reports are files */
     if (chdir(run_dir) < 0 || (mkdir(EMPTY_NAME, EMPTY_MODE) < 0 && errno != EEXIST) ||
         chroot(EMPTY_NAME) < 0 || chdir("/") < 0)
         return err_set(err, errno, "cannot make '%s/" EMPTY_NAME "' the broker's root", run_dir);
@@ -43,7 +37,7 @@ int confine_enter(const char *run_dir, uid_t uid, gid_t gid, struct err *err)
         return err_set(err, EPERM, "root was not given up");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_set(err, errno, "cannot set no_new_privs");
-#ifndef SANITIZED
+#if !SANITIZED_ADDRESS
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the leak checker attaches to its own process */
 #endif
     return 0;

@@ -1,43 +1,29 @@
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "broker/bound.h"
 #include "broker/egress_private.h"
+#include "broker/leaf.h"
+#include "broker/tap.h"
 
 #define LOG_MODULE "egress"
-#define OWN_FRESH_MS 2000
 #define PAUSE_MS 500
 #define ACCEPTS_MAX 64 /* before others get their turn */
 #define DNS_PORT 53
 
 /* ---- what all share ---- */
 
-static void add_own(struct egress *e, const struct sockaddr *sa)
-{
-    struct address a;
-    if (!sa || e->n_own == ARRAY_LEN(e->own) || address_from_sockaddr(sa, &a) < 0)
-        return;
-    e->own[e->n_own++] = (struct range){ a, a.bits };
-}
-
 struct policy_limits egress_limits(struct egress *e)
 {
-    int64_t now = clock_mono_ms();
-    struct ifaddrs *all = NULL;
-    if ((e->n_own == 0 || now - e->own_mono_ms > OWN_FRESH_MS) && getifaddrs(&all) == 0) {
-        e->n_own = 0;
-        e->own_mono_ms = now;
-        for (const struct ifaddrs *i = all; i; i = i->ifa_next)
-            add_own(e, i->ifa_addr);
-        freeifaddrs(all);
-    }
-    return (struct policy_limits){ e->config.opened, e->config.n_opened, e->own, e->n_own };
+    own_look(&e->own, clock_mono_ms());
+    return (struct policy_limits){ e->config.opened, e->config.n_opened, e->own.ranges, e->own.n };
 }
 
 void egress_answered(struct egress_record *rec, const struct policy_answer *answer)
@@ -47,13 +33,6 @@ void egress_answered(struct egress_record *rec, const struct policy_answer *answ
     rec->rule[0] = '\0';
     if (answer->rule)
         (void)policy_rule_text(answer->rule, rec->rule);
-}
-
-void egress_record(const struct network *n, struct egress_record *rec)
-{
-    memcpy(rec->sandbox, n->id, sizeof(rec->sandbox));
-    if (n->egress->config.record)
-        n->egress->config.record(n->egress->config.arg, rec);
 }
 
 /* ---- one sandbox's ---- */
@@ -88,10 +67,18 @@ static struct network *need(struct egress *e, const char *id)
                            .pins = pins,
                            .tcp = { -1, on_tcp },
                            .udp = { -1, names_on_udp },
+                           .rest = { -1, datagrams_on_rest },
+                           .raw = { -1, echoes_on_v4 },
+                           .raw6 = { -1, echoes_on_v6 },
                            .tcp_fd = -1,
                            .udp_fd = -1,
-                           .link_fd = -1 };
+                           .rest_fd = -1,
+                           .raw_fd = -1,
+                           .raw6_fd = -1,
+                           .link_fd = -1,
+                           .diag_fd = -1 };
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
+    ledger_init(n);
     *at = n;
     return n;
 }
@@ -105,16 +92,35 @@ static void drop_fd(struct loop *loop, struct watch *w, int *fd)
     *fd = -1;
 }
 
+static void drop_proxy(struct network *n)
+{
+    if (n->proxy)
+        explicit_bzero(n->proxy, sizeof(*n->proxy));
+    free(n->proxy);
+    n->proxy = NULL;
+}
+
 static void network_free(struct network *n)
 {
     struct loop *loop = n->egress->loop;
-    outlets_close(n);
+    outlets_close(n, 0);
+    taps_close(n);
+    bound_unref(n->bound);
+    former_done(&n->former);
+    leaves_free(n->leaves);
     names_close(n);
+    datagrams_close(n);
+    ledger_done(n);
     loop_no_deadline(loop, &n->pause);
     drop_fd(loop, NULL, &n->link_fd);
+    drop_fd(loop, NULL, &n->diag_fd);
     drop_fd(loop, &n->tcp, &n->tcp_fd);
     drop_fd(loop, &n->udp, &n->udp_fd);
+    drop_fd(loop, &n->rest, &n->rest_fd);
+    drop_fd(loop, &n->raw, &n->raw_fd);
+    drop_fd(loop, &n->raw6, &n->raw6_fd);
     policy_done(&n->policy);
+    drop_proxy(n);
     pins_free(n->pins);
     loop_later(loop, n); /* its own event may be on the way */
 }
@@ -141,6 +147,8 @@ static void place_connection(struct network *n, int fd)
     uint16_t port = ntohs(in.sin_port);
     if (port == DNS_PORT)
         names_stream_begin(n, fd);
+    else if (tap_is_inner(n, &to, port))
+        tap_begin_inner(n, fd);
     else
         outlet_begin(n, fd, &to, port);
 }
@@ -180,37 +188,123 @@ int egress_rules(struct egress *e, const char *id, const char *text, size_t n, b
     }
     policy_done(&net->policy);
     net->policy = fresh;
-    if (cut)
+    if (cut) {
         outlets_judge_again(net);
+        taps_judge_again(net);
+        datagrams_judge_again(net);
+    }
     return 0;
+}
+
+int egress_proxy(struct egress *e, const char *id, const char *text, size_t n, struct err *err)
+{
+    struct proxy up;
+    int r = n ? proxy_parse(text, n, &up, err) : 0;
+    if (r < 0)
+        return r;
+    struct network *net = need(e, id);
+    struct proxy *fresh = n && net ? malloc(sizeof(*fresh)) : NULL;
+    if (fresh)
+        *fresh = up;
+    explicit_bzero(&up, sizeof(up));
+    if (!net || (n && !fresh))
+        return err_set(err, ENOMEM, "out of memory");
+    bool same = fresh && net->proxy ? proxy_equal(fresh, net->proxy) : fresh == net->proxy;
+    drop_proxy(net);
+    net->proxy = fresh;
+    if (!same) {
+        outlets_close(net, 0);
+        taps_close(net);
+        datagrams_close(net);
+    }
+    return 0;
+}
+
+int egress_bindings(struct egress *e, const char *id, const char *packed, size_t n, struct err *err)
+{
+    struct network *net = need(e, id);
+    struct bound *fresh = NULL;
+    if (!net)
+        return err_set(err, ENOMEM, "out of memory");
+    int r = n ? bound_new(packed, n, &fresh, err) : 0;
+    former_follow(&net->former, net->bound, fresh);
+    bound_unref(net->bound);
+    net->bound = fresh;
+    taps_judge_again(net);
+    return r;
+}
+
+int egress_ca(struct egress *e, const char *id, const char *pem, size_t n, struct err *err)
+{
+    struct network *net = need(e, id);
+    struct leaves *fresh = NULL;
+    if (!net)
+        return err_set(err, ENOMEM, "out of memory");
+    int r = n ? leaves_new(pem, n, &fresh, err) : 0;
+    leaves_free(net->leaves);
+    net->leaves = fresh;
+    return r;
+}
+
+/* Takes fd if it succeeds. */
+static int replace_watched(struct loop *loop, struct watch *w, int *at, int fd)
+{
+    drop_fd(loop, w, at);
+    int r = loop_add(loop, w, fd, EPOLLIN);
+    *at = r < 0 ? -1 : fd;
+    return r;
+}
+
+static int replace_fd(int *at, int fd)
+{
+    if (*at >= 0)
+        (void)close(*at);
+    *at = fd;
+    return 0;
+}
+
+static int take_fd_of(struct network *n, enum egress_fd what, int fd)
+{
+    struct loop *loop = n->egress->loop;
+    switch (what) {
+    case EGRESS_TCP: return replace_watched(loop, &n->tcp, &n->tcp_fd, fd);
+    case EGRESS_UDP: return replace_watched(loop, &n->udp, &n->udp_fd, fd);
+    case EGRESS_REST: return replace_watched(loop, &n->rest, &n->rest_fd, fd);
+    case EGRESS_DIAG: n->whos.diag_fd = fd; return replace_fd(&n->diag_fd, fd);
+    case EGRESS_LINK: return replace_fd(&n->link_fd, fd);
+    case EGRESS_RAW_V4: return replace_watched(loop, &n->raw, &n->raw_fd, fd);
+    case EGRESS_RAW_V6: return replace_watched(loop, &n->raw6, &n->raw6_fd, fd);
+    case EGRESS_FDS: break;
+    }
+    return -EINVAL;
 }
 
 int egress_take(struct egress *e, const char *id, enum egress_fd what, int fd, struct err *err)
 {
     struct network *n = need(e, id);
-    int r = n ? 0 : -ENOMEM;
-    switch (r == 0 ? what : EGRESS_FDS) {
-    case EGRESS_TCP:
-        drop_fd(e->loop, &n->tcp, &n->tcp_fd);
-        r = loop_add(e->loop, &n->tcp, fd, EPOLLIN);
-        n->tcp_fd = r < 0 ? -1 : fd;
-        break;
-    case EGRESS_UDP:
-        drop_fd(e->loop, &n->udp, &n->udp_fd);
-        r = loop_add(e->loop, &n->udp, fd, EPOLLIN);
-        n->udp_fd = r < 0 ? -1 : fd;
-        break;
-    case EGRESS_LINK:
-        drop_fd(e->loop, NULL, &n->link_fd);
-        n->link_fd = fd;
-        break;
-    case EGRESS_FDS: r = r < 0 ? r : -EINVAL; break;
-    }
+    int r = n ? take_fd_of(n, what, fd) : -ENOMEM;
     if (r < 0) {
         (void)close(fd);
         return err_set(err, -r, "cannot take the sockets of '%s'", id);
     }
     return 0;
+}
+
+int egress_allot(struct egress *e, const char *id, const struct allot_limits *limits,
+                 uint64_t spent)
+{
+    struct network *n = need(e, id);
+    if (!n)
+        return -ENOMEM;
+    egress_limit(n, limits, spent);
+    return 0;
+}
+
+void egress_who(struct egress *e, const char *id, const struct broker_who_answer *msg)
+{
+    struct network *n = *slot(e, id);
+    if (n)
+        whos_answer(&n->whos, msg);
 }
 
 void egress_end(struct egress *e, const char *id)
@@ -222,6 +316,14 @@ void egress_end(struct egress *e, const char *id)
     network_free(n);
 }
 
+/* A connection has two descriptors, and more while much passes; previews need some as well. */
+static size_t count_room(void)
+{
+    struct rlimit files = { .rlim_cur = 1024 };
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    return (size_t)files.rlim_cur / 4;
+}
+
 int egress_new(struct loop *loop, const struct egress_config *config, struct egress **ret_egress,
                struct err *err)
 {
@@ -231,6 +333,7 @@ int egress_new(struct loop *loop, const struct egress_config *config, struct egr
     e->loop = loop;
     e->config = *config;
     e->resolver.loop = loop;
+    e->room = count_room();
     for (const char *const *s = config->resolvers; s && *s; s++) {
         int r = resolver_add(&e->resolver, *s);
         if (r == -EINVAL) {
@@ -249,6 +352,8 @@ void egress_free(struct egress *e)
     for (size_t i = 0; i < ARRAY_LEN(e->networks); i++)
         while (e->networks[i])
             egress_end(e, e->networks[i]->id);
+    veils_close(&e->veils);
     lane_shelf_done(&e->shelf);
+    own_done(&e->own);
     free(e);
 }

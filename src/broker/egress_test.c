@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -39,7 +40,7 @@ static struct {
     struct loop *loop;
     struct egress *egress;
     struct records records;
-    struct range opened;
+    struct range opened[2]; /* it is this machine's own address: named itself */
 } world;
 
 static struct sockaddr_in place(const char *address, uint16_t port)
@@ -184,20 +185,21 @@ static void need_world(void)
     if (world.loop)
         return;
     if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
-        skip();
+        check_skip("network namespaces are root's");
     loopback(HERE);
     world.resolver = start(run_resolver, listen_at(SOCK_DGRAM, 5353));
     world.server = start(run_echo, listen_at(SOCK_STREAM, 443));
     world.greeter = start(run_greeter, listen_at(SOCK_STREAM, 25));
     make_box();
-    CHECK_OK(range_parse("198.51.100.0/24", 15, &world.opened));
-    config.opened = &world.opened;
-    config.n_opened = 1;
+    CHECK_OK(range_parse("198.51.100.0/24", 15, &world.opened[0]));
+    CHECK_OK(range_parse(HERE, strlen(HERE), &world.opened[1]));
+    config.opened = world.opened;
+    config.n_opened = 2;
     CHECK_OK(loop_new(&world.loop));
     CHECK_OK(egress_new(world.loop, &config, &world.egress, &err));
-    int r = steer_make(world.box_pidfd, 0, fds, &err);
+    int r = steer_make(world.box_pidfd, fds, &err);
     if (r == -EPERM || r == -ENOSYS)
-        skip();
+        check_skip("this machine lets nobody steer a network");
     CHECK_OK(r);
     for (int i = 0; i < STEER_FDS; i++)
         CHECK_OK(egress_take(world.egress, ID, (enum egress_fd)i, fds[i], &err));
@@ -481,6 +483,12 @@ static void let_the_server_speak_first(int say)
     int fd = dial(HERE, 25, SOCK_STREAM);
     WANT(greets(fd));
     WANT(comes_back(fd, "EHLO me\r\n", 9));
+    int typed = dial(HERE, 25, SOCK_STREAM);
+    WANT(greets(typed));
+    WANT(comes_back(typed, "\r", 1) && comes_back(typed, "E", 1));
+    int asking = dial(HERE, 25, SOCK_STREAM);
+    WANT(greets(asking));
+    WANT(comes_back(asking, "GET /key\r\n", 10));
     int other = dial(HERE, 25, SOCK_STREAM);
     WANT(greets(other));
     size_t n = hello("other.test", h);
@@ -567,6 +575,67 @@ TEST(a_server_that_is_not_there_is_no_silence)
 {
     try_inside("allow *", find_nobody);
     CHECK_EQ(world.records.last.failure, ECONNREFUSED);
+}
+
+/* Who may ping at all is a setting of each namespace. */
+static void let_ping(void)
+{
+    _cleanup_fd_ int fd = open("/proc/sys/net/ipv4/ping_group_range", O_WRONLY | O_CLOEXEC);
+    WANT(fd >= 0 && write(fd, "0 2147483647", 12) == 12);
+}
+
+/* The answer's first byte, or -errno. */
+static int ping(const char *address)
+{
+    static const struct timeval wait = { .tv_sec = WAIT_S };
+    bool v4 = !strchr(address, ':');
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+    struct sockaddr_in sa = place(address, 0);
+    const uint8_t request[] = { v4 ? 8 : 128, 0, 0, 0, 0, 0, 1, 2, 'd', 'a', 't', 'a' };
+    uint8_t got[64];
+    (void)inet_pton(AF_INET6, address, &v6.sin6_addr);
+    int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC,
+                    v4 ? (int)IPPROTO_ICMP : (int)IPPROTO_ICMPV6);
+    WANT(fd >= 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    WANT(v4 ? connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0
+            : connect(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0);
+    WANT(write(fd, request, sizeof(request)) == sizeof(request));
+    ssize_t n = read(fd, got, sizeof(got));
+    int r = n < 0 ? -errno : got[0];
+    WANT(n < 0 || (n == sizeof(request) && memcmp(got + 6, request + 6, 6) == 0));
+    (void)close(fd);
+    return r;
+}
+
+static void ping_all(int say)
+{
+    WANT(ping(HERE) == 0);
+    WANT(ping(HERE) == 0);
+    WANT(ping("127.0.0.1") == 0);
+    WANT(ping("8.8.8.8") == -EHOSTUNREACH);
+    WANT(ping("169.254.169.254") == -EHOSTUNREACH);
+}
+
+static void ping_none(int say)
+{
+    WANT(ping(HERE) == -EHOSTUNREACH);
+    WANT(ping("127.0.0.2") == 0);
+    if (access("/proc/net/if_inet6", F_OK) < 0)
+        return;
+    WANT(ping("::1") == 129);
+    WANT(ping("2001:db8::1") == -EACCES);
+}
+
+TEST(pings_pass_by_rule_and_nobody_answers_for_the_rest)
+{
+    need_world();
+    let_ping();
+    try_inside("allow 198.51.100.0/24 icmp", ping_all);
+    CHECK(world.records.n_refused == 2);
+    try_inside("allow *", ping_none);
+    CHECK(world.records.n_refused >= 1);
+    CHECK_EQ(world.records.last.protocol, POLICY_ICMP);
 }
 
 static void be_refused(int say)

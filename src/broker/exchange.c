@@ -5,15 +5,31 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "broker/client_private.h"
-
-#define READ_BYTES (16 * 1024)
+#include "broker/tally.h"
 
 static struct head head; /* the loop has one thread */
+
+void exchange_count(struct client *c, bool begun)
+{
+    if (!c->up || !c->way.inside || !c->p->tally)
+        return;
+    struct sock *s = &c->up->sock;
+    struct tally_row row = {
+        .kind = TALLY_PREVIEW, .connections = begun, .sent_bytes = s->got, .received_bytes = s->put
+    };
+    s->got = s->put = 0;
+    if (!begun && !row.sent_bytes && !row.received_bytes)
+        return;
+    memcpy(row.sandbox, c->way.sandbox, sizeof(row.sandbox));
+    tally_add(c->p->tally, &row);
+}
 
 void exchange_drop(struct client *c)
 {
     ask_cancel(&c->ask);
+    exchange_count(c, false);
     upstream_close(c->up);
     c->up = NULL;
     buf_done(&c->request);
@@ -25,26 +41,17 @@ static void on_answer(struct ask *ask, const struct broker_answer *answer, int f
 
 static int ask_warrend(struct client *c)
 {
-    struct broker_ask msg = { .type = BROKER_ASK, .port = c->way.port };
+    struct broker_ask msg = {
+        .type = BROKER_ASK, .port = c->way.port, .look = c->look, .peer = c->peer
+    };
     memcpy(msg.sandbox, c->way.sandbox, ID_SIZE);
-    memcpy(msg.token, c->way.token, BROKER_TOKEN_SIZE);
+    msg.proof = c->way.proof;
     ask_begin(&c->p->asks, &c->ask, on_answer);
     msg.number = c->ask.number;
     c->state = CLIENT_ASKING;
     if (link_send(c->p->link, &msg, sizeof(msg), -1) < 0)
         return client_reply(c, PAGE_FAILED, false);
     return 1;
-}
-
-static enum page page_of(uint32_t verdict)
-{
-    switch (verdict) {
-    case BROKER_NO_SANDBOX: return PAGE_NO_SANDBOX;
-    case BROKER_ASLEEP: return PAGE_ASLEEP;
-    case BROKER_CLOSED: return PAGE_CLOSED;
-    case BROKER_FORBIDDEN: return PAGE_FORBIDDEN;
-    default: return PAGE_FAILED;
-    }
 }
 
 static void adopt(struct client *c, struct upstream *u)
@@ -57,35 +64,43 @@ static void adopt(struct client *c, struct upstream *u)
 /* The head is still in c->in: it was well when it was read first. */
 static int start_fresh(struct client *c, const struct broker_answer *answer, int fd)
 {
-    struct parked_verdict v = { 0 };
-    memcpy(v.token, c->way.token, sizeof(v.token));
-    memcpy(v.host, answer->host, sizeof(v.host));
-    v.host[sizeof(v.host) - 1] = '\0';
-    parked_learn(&c->p->parked, c->way.sandbox, c->way.port, &v);
+    const struct parked_verdict *v =
+        parked_learn(&c->p->parked, c->way.sandbox, c->way.port, &c->way.proof, answer);
     struct upstream *u = upstream_new(c->p->loop, fd);
-    if (!u)
+    if (!u || !v) {
+        upstream_close(u);
         return client_reply(c, PAGE_FAILED, false);
+    }
     adopt(c, u);
     if (c->request.len > 0) /* tried before, on a connection that had ended */
-        return exchange_start(c, NULL, v.host);
+        return exchange_start(c, NULL, v);
     size_t n = head_end(c->in.data, c->in.len, 0);
     if (head_request(c->in.data, n, &head) < 0)
         return -EBADMSG;
-    return exchange_start(c, &head, v.host);
+    return exchange_start(c, &head, v);
+}
+
+/* Whoever else has its place there keeps it when this one may not enter. */
+static bool is_lost(uint32_t verdict)
+{
+    return verdict != BROKER_FORBIDDEN && verdict != BROKER_LIMITED;
 }
 
 static void on_answer(struct ask *ask, const struct broker_answer *answer, int fd)
 {
     struct client *c = container_of(ask, struct client, ask);
     int r;
-    if (answer->verdict == BROKER_OK && fd >= 0) {
-        r = start_fresh(c, answer, fd);
+    if (answer->verdict == BROKER_OK && c->look) {
+        r = client_redirect(c, answer->life_s);
+    } else if (answer->verdict == BROKER_OK && fd >= 0) {
+        r = start_fresh(c, answer, take_fd(fd));
     } else {
-        if (fd >= 0)
-            (void)close(fd);
-        parked_forget(&c->p->parked, c->way.sandbox, c->way.port);
-        r = client_reply(c, page_of(answer->verdict), c->keep);
+        if (is_lost(answer->verdict))
+            parked_forget(&c->p->parked, c->way.sandbox, c->way.port);
+        r = client_refuse(c, answer);
     }
+    if (fd >= 0)
+        (void)close(fd);
     if (r < 0)
         (void)client_reply(c, PAGE_FAILED, false);
     client_step(c);
@@ -105,7 +120,7 @@ static int reach_self(struct client *c, const struct head *h)
     if (kept && is_open(kept)) {
         kept->reused = true;
         adopt(c, kept);
-        return exchange_start(c, h, "");
+        return exchange_start(c, h, NULL);
     }
     upstream_close(kept);
     struct broker_pass msg = { .type = BROKER_PASS, .peer_len = sizeof(c->peer), .peer = c->peer };
@@ -118,47 +133,62 @@ static int reach_self(struct client *c, const struct head *h)
         return client_reply(c, PAGE_FAILED, false);
     }
     adopt(c, u);
-    return exchange_start(c, h, "");
+    return exchange_start(c, h, NULL);
 }
 
 static int reach_inside(struct client *c, const struct head *h)
 {
-    struct parked_verdict v;
+    const struct parked_verdict *v;
+    bool plain = text_is(h->method, "GET") || c->is_head;
+    /* What the URL of a page shows, its history keeps: a person is sent on without the token. What
+     * a script opens, a WebSocket or a stream of events, cannot be redirected, and need not be. */
+    c->look = c->way.by_query && c->way.html && plain && !h->upgrade && h->body == BODY_EMPTY;
+    if (c->look)
+        return ask_warrend(c);
     /* A connection that waited may have ended a moment ago, and what has a body cannot be sent twice. */
     struct upstream *u =
         h->body != BODY_EMPTY || h->upgrade
             ? NULL
-            : parked_take(&c->p->parked, c->way.sandbox, c->way.port, c->way.token, &v);
+            : parked_take(&c->p->parked, c->way.sandbox, c->way.port, &c->way.proof, &v);
     if (!u)
         return ask_warrend(c);
     adopt(c, u);
-    return exchange_start(c, h, v.host);
+    return exchange_start(c, h, v);
 }
 
 int exchange_begin(struct client *c, const struct head *h)
 {
+    struct way_map map = { c->p->domain, &c->p->plates, c->sock.ssl != NULL };
     c->is_head = text_is(h->method, "HEAD");
     c->keep = h->keep_alive && h->minor == 1;
-    c->upgrade = h->upgrade;
-    c->sent = c->answered = c->lost = c->retried = false;
+    c->upgrade = rewrite_upgrades(h);
+    c->look = c->sent = c->answered = c->lost = c->retried = false;
     c->req_ended = c->res_ended = false;
     c->touched_ms = clock_mono_ms(); /* warrend was asked, just now or within a second */
     flow_start(&c->req, h->body, h->length);
-    if (way_find(h, c->p->domain, &c->way) < 0)
+    c->req.body.bare = true;
+    if (way_find(h, &map, &c->way) < 0)
         return client_reply(c, PAGE_BAD_REQUEST, false);
+    if (c->way.nobody)
+        return client_reply(c, PAGE_NOBODY, false);
     return c->way.inside ? reach_inside(c, h) : reach_self(c, h);
 }
 
 /* ---- the way there ---- */
 
-int exchange_start(struct client *c, const struct head *h, const char *host)
+int exchange_start(struct client *c, const struct head *h, const struct parked_verdict *v)
 {
     int r = 0;
     if (h) {
-        struct rewrite how = { .tls = c->sock.ssl != NULL, .peer = c->peer_text, .host = host };
+        struct rewrite how = { .tls = c->sock.ssl != NULL,
+                               .near = c->near,
+                               .peer = c->peer_text,
+                               .host = v ? v->host : "",
+                               .data = v ? v->data : NULL };
         way_rewrite(&c->way, &how);
         r = rewrite_request(h, &how, &c->request);
         buf_drop_front(&c->in, h->size);
+        exchange_count(c, true);
     }
     if (r >= 0)
         r = buf_append(&c->up->out, c->request.data, c->request.len);
@@ -166,6 +196,8 @@ int exchange_start(struct client *c, const struct head *h, const char *host)
     if (r < 0)
         return r;
     r = flow_gather(&c->req, &c->in, &c->up->out);
+    if (!c->req.over)
+        sock_hurry(&c->sock);
     return r == -EBADMSG ? client_reply(c, PAGE_BAD_REQUEST, false) : r < 0 ? r : 1;
 }
 
@@ -175,6 +207,7 @@ static int server_lost(struct client *c)
 {
     bool again = c->up->reused && c->up->in.len == 0 && !c->retried &&
                  c->req.body.kind == BODY_EMPTY && c->request.len > 0;
+    exchange_count(c, false);
     upstream_close(c->up);
     c->up = NULL;
     if (!again)
@@ -188,21 +221,12 @@ static int server_lost(struct client *c)
 
 static int send_request(struct client *c)
 {
-    switch (flow_run(&c->req, &c->sock, &c->in, &c->up->sock, &c->up->out)) {
-    case FLOW_DONE: c->sent = true; return 0;
-    case FLOW_WAIT_FROM:
-    case FLOW_WAIT_TO: return 0;
-    case FLOW_FROM_LOST: return -ECONNRESET;
-    case FLOW_BROKEN:
-        if (c->answered)
-            return -EBADMSG;
+    enum flow_state s = flow_run(&c->req, &c->sock, &c->in, &c->up->sock, &c->up->out);
+    int r = flow_sent(s, &c->up->out, &c->lost);
+    c->sent |= r > 0;
+    if (r == -EBADMSG && !c->answered)
         return client_reply(c, PAGE_BAD_REQUEST, false);
-    case FLOW_TO_LOST: /* it may have answered before it stopped listening */
-        buf_done(&c->up->out);
-        c->sent = c->lost = true;
-        return 0;
-    }
-    return -EPROTO;
+    return r < 0 ? r : 0;
 }
 
 /* ---- the way back ---- */
@@ -210,26 +234,17 @@ static int send_request(struct client *c)
 /* 1: more came, 0: wait. */
 static int fill_answer(struct client *c)
 {
-    struct buf *in = &c->up->in;
-    if (in->len >= HEAD_MAX)
+    if (c->up->in.len >= HEAD_MAX)
         return client_reply(c, PAGE_BROKEN, false);
-    int r = buf_reserve(in, READ_BYTES);
-    if (r < 0)
-        return r;
-    ssize_t n = sock_read(&c->up->sock, in->data + in->len, READ_BYTES);
-    if (n == -EAGAIN)
-        return 0;
-    if (n <= 0)
-        return server_lost(c);
-    in->len += (size_t)n;
-    return 1;
+    int r = flow_fill(&c->up->sock, &c->up->in);
+    return r == -ECONNRESET ? server_lost(c) : r;
 }
 
 static int start_tunnel(struct client *c, const struct head *h)
 {
     if (!c->upgrade || !h->upgrade)
         return client_reply(c, PAGE_BROKEN, false);
-    int r = rewrite_answer(h, true, &c->out);
+    int r = rewrite_answer(h, c->way.inside, true, &c->out);
     buf_drop_front(&c->up->in, h->size);
     flow_start(&c->req, BODY_UNTIL_END, 0);
     flow_start(&c->res, BODY_UNTIL_END, 0);
@@ -241,12 +256,14 @@ static int start_answer(struct client *c, const struct head *h)
 {
     c->keep = c->keep && h->body != BODY_UNTIL_END && c->req.over;
     c->up->keep = h->keep_alive;
-    int r = rewrite_answer(h, c->keep, &c->out);
+    int r = rewrite_answer(h, c->way.inside, c->keep, &c->out);
     buf_drop_front(&c->up->in, h->size);
     flow_start(&c->res, h->body, h->length);
     if (r >= 0)
         r = flow_gather(&c->res, &c->up->in, &c->out);
     c->answered = true;
+    if (!c->res.over && c->way.inside)
+        sock_hurry(&c->up->sock); /* servers that write head and body apart are common */
     buf_done(&c->request);
     return r < 0 ? r : 1;
 }
@@ -263,7 +280,8 @@ static int read_answer(struct client *c)
         return start_tunnel(c, &head);
     if (head.status >= 200)
         return start_answer(c, &head);
-    int r = rewrite_answer(&head, true, &c->out); /* 100, 103: on the way to the answer */
+    int r = rewrite_answer(&head, c->way.inside, true,
+                           &c->out); /* 100, 103: on the way to the answer */
     buf_drop_front(in, n);
     if (r >= 0)
         r = flow_flush(&c->sock, &c->out);
@@ -273,9 +291,11 @@ static int read_answer(struct client *c)
 static int finish(struct client *c)
 {
     struct upstream *u = c->up;
+    exchange_count(c, false);
     c->up = NULL;
     buf_done(&c->request);
-    if (!u->keep || u->in.len > 0 || u->out.len > 0 || !c->sent || c->lost)
+    bool last = c->way.inside && c->req.body.kind != BODY_EMPTY; /* as it was told */
+    if (last || !u->keep || u->in.len > 0 || u->out.len > 0 || !c->sent || c->lost)
         upstream_close(u);
     else if (c->way.inside)
         parked_put(&c->p->parked, c->way.sandbox, c->way.port, u);
@@ -298,43 +318,20 @@ int exchange_step(struct client *c)
         return r;
     if (!c->answered)
         return read_answer(c);
-    switch (flow_run(&c->res, &c->up->sock, &c->up->in, &c->sock, &c->out)) {
-    case FLOW_DONE: return finish(c);
-    case FLOW_WAIT_FROM:
-    case FLOW_WAIT_TO: return 0;
-    /* Cut, so that the client sees that something is missing. */
-    case FLOW_FROM_LOST:
-    case FLOW_TO_LOST:
-    case FLOW_BROKEN: return -ECONNRESET;
-    }
-    return -EPROTO;
+    r = flow_result(flow_run(&c->res, &c->up->sock, &c->up->in, &c->sock, &c->out));
+    return r > 0 ? finish(c) : r;
 }
 
 /* ---- no longer HTTP ---- */
 
-static int pass_tunnel(struct flow *f, struct sock *from, struct buf *early, struct sock *to,
-                       struct buf *pending, bool *ended)
-{
-    switch (flow_run(f, from, early, to, pending)) {
-    case FLOW_DONE:
-        if (!*ended)
-            sock_end(to);
-        *ended = true;
-        return 0;
-    case FLOW_WAIT_FROM:
-    case FLOW_WAIT_TO: return 0;
-    case FLOW_FROM_LOST:
-    case FLOW_TO_LOST:
-    case FLOW_BROKEN: return -ECONNRESET;
-    }
-    return -EPROTO;
-}
-
 int tunnel_step(struct client *c)
 {
     struct upstream *u = c->up;
-    int r = pass_tunnel(&c->req, &c->sock, &c->in, &u->sock, &u->out, &c->req_ended);
-    if (r >= 0)
-        r = pass_tunnel(&c->res, &u->sock, &u->in, &c->sock, &c->out, &c->res_ended);
+    enum flow_state out = flow_run(&c->req, &c->sock, &c->in, &u->sock, &u->out);
+    int r = flow_tunnelled(out, &u->sock, &c->req_ended);
+    if (r >= 0) {
+        enum flow_state in = flow_run(&c->res, &u->sock, &u->in, &c->sock, &c->out);
+        r = flow_tunnelled(in, &c->sock, &c->res_ended);
+    }
     return r < 0 ? r : c->req_ended && c->res_ended ? -ECONNRESET : 0;
 }

@@ -1,5 +1,6 @@
 #include "broker/flow.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -115,5 +116,46 @@ TEST(flow_knows_who_was_lost)
     CHECK_OK(shutdown(r.receiver, SHUT_RDWR));
     CHECK_EQ(write(r.sender, "abcde", 5), 5);
     CHECK_EQ(go(&r, &f), FLOW_TO_LOST);
+    rig_done(&r);
+}
+
+TEST(flow_moves_no_more_than_it_may)
+{
+    struct rig r;
+    struct flow f;
+    static char many[100000], got[100000];
+    rig_init(&r);
+    flow_start(&f, BODY_LENGTH, sizeof(many));
+    CHECK_EQ(write(r.sender, many, sizeof(many)), sizeof(many));
+    for (size_t i = 1; i <= 3; i++) {
+        f.most = 10000;
+        CHECK_EQ(go(&r, &f), FLOW_WAIT_FROM);
+        CHECK_EQ(f.passed, i * 10000);
+    }
+    f.most = 0;
+    CHECK_EQ(go(&r, &f), FLOW_DONE);
+    CHECK_EQ(recv(r.receiver, got, sizeof(got), MSG_WAITALL), sizeof(got));
+    rig_done(&r);
+}
+
+TEST(flow_says_what_has_come_of_it)
+{
+    struct rig r;
+    bool lost = false, ended = false;
+    char byte;
+    rig_init(&r);
+    CHECK_EQ(flow_result(FLOW_DONE), 1);
+    CHECK_EQ(flow_result(FLOW_WAIT_TO), 0);
+    CHECK_EQ(flow_result(FLOW_BROKEN), -ECONNRESET);
+    CHECK_OK(buf_puts(&r.pending, "x"));
+    CHECK_EQ(flow_sent(FLOW_BROKEN, &r.pending, &lost), -EBADMSG);
+    CHECK(!lost && r.pending.len == 1);
+    CHECK_EQ(flow_sent(FLOW_TO_LOST, &r.pending, &lost), 1);
+    CHECK(lost && r.pending.len == 0);
+    CHECK_EQ(flow_tunnelled(FLOW_WAIT_FROM, &r.to, &ended), 0);
+    CHECK(!ended && read(r.receiver, &byte, 1) < 0);
+    CHECK_EQ(flow_tunnelled(FLOW_DONE, &r.to, &ended), 0);
+    CHECK(ended && read(r.receiver, &byte, 1) == 0);
+    CHECK_EQ(flow_tunnelled(FLOW_FROM_LOST, &r.to, &ended), -ECONNRESET);
     rig_done(&r);
 }

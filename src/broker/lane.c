@@ -10,7 +10,7 @@
 
 void lane_init(struct lane *l, size_t early_max)
 {
-    *l = (struct lane){ .pipe = { -1, -1 }, .early = BUF_INIT(early_max) };
+    *l = (struct lane){ .pipe = { -1, -1 }, .may = SIZE_MAX, .early = BUF_INIT(early_max) };
 }
 
 static void close_pipe(const int pipe[2])
@@ -102,15 +102,18 @@ static int push_pipe(struct lane *l, int to)
 /* Bytes that came, 0 at the end, -EAGAIN. */
 static ssize_t pull(struct lane *l, struct lane_shelf *s, int from)
 {
+    size_t most = l->may < PIECE ? l->may : PIECE;
     int r = take_pipe(l, s);
     if (r < 0)
         return r;
     ssize_t n;
     do
-        n = splice(from, NULL, l->pipe[1], NULL, PIECE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        n = splice(from, NULL, l->pipe[1], NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     while (n < 0 && errno == EINTR);
-    if (n > 0)
+    if (n > 0) {
         l->inside += (size_t)n;
+        l->may -= (size_t)n;
+    }
     return n < 0 ? -errno : n;
 }
 
@@ -124,6 +127,8 @@ static enum lane_state run(struct lane *l, struct lane_shelf *s, int from, int t
             return shutdown(to, SHUT_WR) < 0 && errno != ENOTCONN ? LANE_LOST : LANE_DONE;
         if (moved >= TURN_MAX)
             return LANE_WAIT_FROM;
+        if (l->may == 0)
+            return LANE_WAIT_TURN;
         ssize_t n = pull(l, s, from);
         if (n == -EAGAIN)
             return LANE_WAIT_FROM;

@@ -23,6 +23,7 @@ struct lane {
     int pipe[2];      /* -1 while nothing is in it */
     size_t inside;    /* bytes in the pipe */
     uint64_t passed;  /* bytes that its receiver has */
+    size_t may;       /* bytes that it may read before its turn is over; its owner says */
     bool ended;       /* its sender will send no more */
     bool open;        /* pipe is valid */
     struct buf early; /* goes before everything else: what was read before the lane ran */
@@ -31,8 +32,10 @@ struct lane {
 enum lane_state {
     LANE_WAIT_FROM, /* for bytes to read */
     LANE_WAIT_TO,   /* for room to write */
+    LANE_WAIT_TURN, /* for its owner to let it read more */
     LANE_DONE,      /* all was passed, and its receiver was told of the end */
     LANE_LOST,      /* one side broke */
+    LANE_HELD,      /* for something else; lane_run does not say this */
 };
 
 void lane_init(struct lane *lane, size_t early_max);

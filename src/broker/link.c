@@ -6,15 +6,21 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "broker/share.h"
 #include "wire/broker.h"
 
 #define LOG_MODULE "broker"
 #define WAITING_MAX 4096 /* as many questions as there may be connections asking at once */
-#define ROUND_MAX 64     /* messages read before others get their turn */
+#define OFFERS_MAX (WAITING_MAX / 4)
+#define OFFERERS 256 /* counted apart; sandboxes whose ids fall together share their part */
+#define NO_OFFERER OFFERERS
+#define FDS_MAX 2
+#define ROUND_MAX 64 /* messages read before others get their turn */
 
 struct waiting {
     struct waiting *next;
     int fd;
+    unsigned offerer; /* NO_OFFERER: it is no offer */
     size_t size;
     unsigned char msg[];
 };
@@ -26,7 +32,8 @@ struct link {
     const struct link_handler *handlers;
     void *arg;
     struct waiting *first, **last;
-    size_t nwaiting;
+    size_t nwaiting, n_offers;
+    unsigned offers[OFFERERS]; /* that wait */
 };
 
 static void waiting_free(struct waiting *w)
@@ -51,34 +58,40 @@ static void flush(struct link *l)
             return;
         l->first = w->next;
         l->nwaiting--;
+        if (w->offerer != NO_OFFERER) {
+            l->offers[w->offerer]--;
+            l->n_offers--;
+        }
         waiting_free(w);
     }
     l->last = &l->first;
     (void)loop_change(l->loop, &l->watch, EPOLLIN);
 }
 
-static void handle(struct link *l, const void *msg, size_t size, int fd)
+static void handle(struct link *l, const void *msg, size_t size, const int *fds, size_t nfds)
 {
     uint32_t type = 0;
     if (size >= sizeof(type))
         memcpy(&type, msg, sizeof(type));
     for (const struct link_handler *h = l->handlers; h->type; h++)
-        if (h->type == type && h->size == size) {
-            h->fn(l->arg, msg, fd);
+        if (h->type == type && h->size == size && nfds <= 1 && h->fn) {
+            h->fn(l->arg, msg, nfds ? fds[0] : -1);
+            return;
+        } else if (h->type == type && h->size == size && nfds == 2 && h->pair) {
+            h->pair(l->arg, msg, fds[0], fds[1]);
             return;
         }
     log_warn("a message that is not understood type=%u size=%zu", type, size);
-    if (fd >= 0)
-        (void)close(fd);
+    fd_close_all(fds, nfds);
 }
 
 static void fill(struct link *l)
 {
     _Alignas(16) unsigned char msg[BROKER_MSG_MAX];
     for (int i = 0; i < ROUND_MAX; i++) {
-        int fd = -1;
+        int fds[FDS_MAX];
         size_t nfds = 0;
-        ssize_t n = fd_recv_msg(l->fd, msg, sizeof(msg), &fd, 1, &nfds);
+        ssize_t n = fd_recv_msg(l->fd, msg, sizeof(msg), fds, FDS_MAX, &nfds);
         if (n == -EAGAIN)
             return;
         if (n == 0 || (n < 0 && n != -EMSGSIZE)) {
@@ -86,7 +99,7 @@ static void fill(struct link *l)
             return;
         }
         if (n > 0)
-            handle(l, msg, (size_t)n, nfds ? fd : -1);
+            handle(l, msg, (size_t)n, fds, nfds);
     }
 }
 
@@ -134,7 +147,8 @@ void link_free(struct link *l)
     free(l);
 }
 
-int link_send(struct link *l, const void *msg, size_t size, int fd)
+/* 1: it waits. */
+static int enqueue(struct link *l, const void *msg, size_t size, int fd, unsigned offerer)
 {
     _cleanup_fd_ int own = fd;
     int r = l->first ? 0 : try_send(l, msg, size, own);
@@ -145,12 +159,34 @@ int link_send(struct link *l, const void *msg, size_t size, int fd)
     struct waiting *w = malloc(sizeof(*w) + size);
     if (!w)
         return -ENOMEM;
-    *w = (struct waiting){ .fd = take_fd(own), .size = size };
+    *w = (struct waiting){ .fd = take_fd(own), .offerer = offerer, .size = size };
     memcpy(w->msg, msg, size);
     if (!l->first)
         (void)loop_change(l->loop, &l->watch, EPOLLIN | EPOLLOUT);
     *l->last = w;
     l->last = &w->next;
     l->nwaiting++;
-    return 0;
+    return 1;
+}
+
+int link_send(struct link *l, const void *msg, size_t size, int fd)
+{
+    int r = enqueue(l, msg, size, fd, NO_OFFERER);
+    return r < 0 ? r : 0;
+}
+
+int link_offer(struct link *l, const char *sandbox, const void *msg, size_t size)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+    for (const char *p = sandbox; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    unsigned offerer = h % OFFERERS;
+    if (l->first && l->offers[offerer] >= share(OFFERS_MAX, l->n_offers, OFFERS_MAX))
+        return -ENOBUFS;
+    int r = enqueue(l, msg, size, -1, offerer);
+    if (r > 0) {
+        l->offers[offerer]++;
+        l->n_offers++;
+    }
+    return r < 0 ? r : 0;
 }

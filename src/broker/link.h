@@ -17,6 +17,8 @@ struct link_handler {
     size_t size;   /* of its struct */
     /* fd: -1, or the descriptor that came with it; taken. */
     void (*fn)(void *arg, const void *msg, int fd);
+    /* Instead, for a message that brings two; both taken. */
+    void (*pair)(void *arg, const void *msg, int first, int second);
 };
 
 /* Takes fd; keeps handlers and arg. */
@@ -27,3 +29,6 @@ DEFINE_FREEP(struct link *, link_free)
 
 /* fd (-1: none) is taken, also on failure. -ENOBUFS when too much waits already. */
 int link_send(struct link *link, const void *msg, size_t size, int fd);
+/* The same for what may be lost: it leaves room for the questions of clients, and what is said of one sandbox
+ * for what is said of others. */
+int link_offer(struct link *link, const char *sandbox, const void *msg, size_t size);

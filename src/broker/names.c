@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "broker/bound.h"
 #include "broker/egress_private.h"
+#include "broker/share.h"
+#include "broker/tap.h"
 #include "net/dns.h"
 
 #define PIN_MS (60 * 60 * 1000) /* programs keep addresses longer than they are told */
@@ -19,6 +22,9 @@
 #define DATAGRAMS_MAX 64        /* before others get their turn */
 #define STREAMS_MAX 32
 #define STREAM_MS 10000
+#define INNER_TTL 30 /* seconds; bindings may change */
+#define HOLD_MS 50   /* a refusal, until it is known whom */
+#define DNS_PORT 53
 
 struct names_job {
     struct network *net;
@@ -29,6 +35,9 @@ struct names_job {
     struct sockaddr_in6 from, to; /* to: the resolver that it meant */
     socklen_t from_len;
     bool from_v4;
+    struct who who; /* of one that is refused, which waits for it a moment */
+    struct deadline hold;
+    struct egress_record rec;
 };
 
 struct names_stream {
@@ -51,6 +60,8 @@ static void stream_reply(struct names_stream *s, const struct buf *msg);
 static void job_free(struct names_job *j)
 {
     lookup_cancel(&j->lookup);
+    who_end(&j->who);
+    loop_no_deadline(j->net->egress->loop, &j->hold);
     *j->at = j->next;
     if (j->next)
         j->next->at = j->at;
@@ -112,14 +123,44 @@ static void reply_code(struct names_job *j, enum dns_rcode rcode)
     reply(j, &(struct dns_reply){ .rcode = rcode });
 }
 
+static void refused(struct names_job *j)
+{
+    egress_record_who(j->net, &j->rec, &j->who);
+    reply(j, &(struct dns_reply){ .rcode = DNS_NXDOMAIN, .reason = DNS_PROHIBITED });
+}
+
+static void on_who(struct who *w, const char *program)
+{
+    struct names_job *j = container_of(w, struct names_job, who);
+    (void)snprintf(j->rec.program, sizeof(j->rec.program), "%s", program);
+    refused(j);
+}
+
+static void on_held(struct deadline *d)
+{
+    refused(container_of(d, struct names_job, hold));
+}
+
+static bool ask_who(struct names_job *j)
+{
+    struct diag_end client = { .port = ntohs(j->from.sin6_port) }, server = { .port = DNS_PORT };
+    server.address =
+        j->from_v4 ? address_v4(j->to.sin6_addr.s6_addr + 12) : address_v6(j->to.sin6_addr.s6_addr);
+    return address_from_sockaddr((const struct sockaddr *)&j->from, &client.address) == 0 &&
+           who_begin(&j->net->whos, &j->who, true, &client, &server, on_who);
+}
+
 static void refuse(struct names_job *j, const struct policy_answer *answer)
 {
-    struct egress_record rec = { .wall_ms = clock_now_ms(), .question = true };
-    rec.protocol = j->stream ? POLICY_TCP : POLICY_UDP;
-    memcpy(rec.name, j->q.name, sizeof(rec.name));
-    egress_answered(&rec, answer);
-    egress_record(j->net, &rec);
-    reply(j, &(struct dns_reply){ .rcode = DNS_NXDOMAIN, .reason = DNS_PROHIBITED });
+    j->rec = (struct egress_record){ .wall_ms = clock_now_ms(), .question = true };
+    j->rec.protocol = j->stream ? POLICY_TCP : POLICY_UDP;
+    memcpy(j->rec.name, j->q.name, sizeof(j->rec.name));
+    egress_answered(&j->rec, answer);
+    bool asked = j->stream ? egress_ask_who(j->net, j->stream->fd, &j->who, on_who) : ask_who(j);
+    if (asked)
+        loop_deadline(j->net->egress->loop, &j->hold, clock_mono_ms() + HOLD_MS, on_held);
+    else
+        refused(j);
 }
 
 static void on_looked_up(struct lookup *l, const struct dns_answer *a)
@@ -148,6 +189,33 @@ static void on_looked_up(struct lookup *l, const struct dns_answer *a)
                                   .n_addresses = n });
 }
 
+/* A name of ours. Whoever asks for another in our zone is told that there is none. */
+static bool reply_inner(struct names_job *j)
+{
+    static const uint8_t bytes[4] = TAP_INNER_ADDRESS;
+    struct address inner = address_v4(bytes);
+    char label[HOST_SIZE];
+    size_t n = strlen(j->q.name), zone = sizeof(BINDING_ZONE) - 1;
+    if (!j->net->bound || n <= zone || strcmp(j->q.name + n - zone, BINDING_ZONE) != 0)
+        return false;
+    (void)snprintf(label, sizeof(label), "%.*s", (int)(n - zone), j->q.name);
+    bool known = bindings_named(&j->net->bound->bindings, label) != NULL;
+    reply(j, &(struct dns_reply){ .rcode = known ? DNS_NOERROR : DNS_NXDOMAIN,
+                                  .ttl = INNER_TTL,
+                                  .addresses = &inner,
+                                  .n_addresses = known ? 1 : 0 });
+    return true;
+}
+
+static struct policy_answer resolves(const struct names_job *j)
+{
+    if (!j->q.name[0])
+        return (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
+    if (j->net->bound && bindings_resolve(&j->net->bound->bindings, j->q.name))
+        return (struct policy_answer){ POLICY_ALLOW, POLICY_BY_RULE, NULL };
+    return policy_resolves(&j->net->policy, j->q.name);
+}
+
 /* What dns_read_question said of it, in r. */
 static void begin(struct names_job *j, int r)
 {
@@ -155,9 +223,9 @@ static void begin(struct names_job *j, int r)
         reply_code(j, r == -EOPNOTSUPP ? DNS_NOTIMP : DNS_FORMERR);
         return;
     }
-    struct policy_answer answer = { POLICY_DENY, POLICY_BY_DEFAULT, NULL };
-    if (j->q.name[0])
-        answer = policy_resolves(&j->net->policy, j->q.name);
+    if (reply_inner(j))
+        return;
+    struct policy_answer answer = resolves(j);
     if (answer.verdict != POLICY_ALLOW)
         refuse(j, &answer);
     else if (j->q.type != DNS_A && j->q.type != DNS_AAAA)
@@ -170,7 +238,9 @@ static void begin(struct names_job *j, int r)
 /* NULL: there are too many, or it is not worth an answer. */
 static struct names_job *job_new(struct network *n, const void *p, size_t len, int *ret_r)
 {
-    struct names_job *j = n->n_jobs < QUESTIONS_MAX ? calloc(1, sizeof(*j)) : NULL;
+    const struct resolver *r = &n->egress->resolver;
+    size_t most = share(RESOLVER_OPEN_MAX, r->n_open, QUESTIONS_MAX);
+    struct names_job *j = n->n_jobs < most ? calloc(1, sizeof(*j)) : NULL;
     if (!j)
         return NULL;
     *ret_r = dns_read_question(p, len, &j->q);
@@ -268,6 +338,7 @@ static void stream_close(struct names_stream *s)
     if (s->next)
         s->next->at = s->at;
     s->net->n_streams--;
+    s->net->egress->n_outlets--;
     loop_defer(loop, &s->later, stream_freed);
 }
 
@@ -340,8 +411,9 @@ static void on_stream(struct watch *w, uint32_t events)
 
 void names_stream_begin(struct network *n, int fd)
 {
-    struct loop *loop = n->egress->loop;
-    struct names_stream *s = n->n_streams < STREAMS_MAX ? calloc(1, sizeof(*s)) : NULL;
+    struct egress *e = n->egress;
+    size_t most = share(e->room, e->n_outlets, STREAMS_MAX);
+    struct names_stream *s = n->n_streams < most ? calloc(1, sizeof(*s)) : NULL;
     if (!s) {
         (void)close(fd);
         return;
@@ -355,8 +427,9 @@ void names_stream_begin(struct network *n, int fd)
         s->next->at = &s->next;
     n->streams = s;
     n->n_streams++;
-    loop_deadline(loop, &s->deadline, clock_mono_ms() + STREAM_MS, on_stream_deadline);
-    if (loop_add(loop, &s->watch, fd, EPOLLIN) < 0)
+    e->n_outlets++; /* it has a descriptor, too */
+    loop_deadline(e->loop, &s->deadline, clock_mono_ms() + STREAM_MS, on_stream_deadline);
+    if (loop_add(e->loop, &s->watch, fd, EPOLLIN) < 0)
         stream_close(s);
 }
 

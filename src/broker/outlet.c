@@ -3,7 +3,7 @@
  * What may be allowed by its name is not told before its first bytes were read. Protocols in which the
  * server speaks first would wait for ever, so where the resolved name alone is good
  * enough for them the server is dialled meanwhile and may speak; what the client says is still
- * held until it is known to be what it should. */
+ * held until it is known to be what it should (outlet_opening.c, outlet_http.c). */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,45 +13,23 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "broker/egress_private.h"
+#include "broker/outlet_private.h"
+#include "broker/share.h"
+#include "broker/tap.h"
 #include "net/opening.h"
 #include "net/requests.h"
 
 #define OPENING_MS 30000 /* to say something that we wait for */
-#define DIAL_MS 15000
-#define REFUSAL_MS 1000 /* to take the reason */
+#define KEEP_IDLE_S 75
 #define HTTP_PORT 80
-#define HTTP_PIECE (16 * 1024)
-#define HTTP_EARLY_MAX (HEAD_MAX + 2 * HTTP_PIECE) /* what requests_take may give at once */
-
-enum outlet_state {
-    OUTLET_OPENING,  /* its first bytes are awaited; the server may be dialled already */
-    OUTLET_RELAY,    /* nothing is looked at any more; the server may still be dialled */
-    OUTLET_REFUSING, /* a client of HTTP is told why */
-    OUTLET_CLOSED,
-};
-
-struct outlet {
-    struct network *net;
-    struct outlet *next, **at;
-    struct later later;
-    struct deadline deadline;
-    struct watch in_watch, out_watch;
-    uint32_t in_wanted, out_wanted;
-    int in, out; /* the sandbox's side, the world's */
-    enum outlet_state state;
-    bool connected;
-    bool heard; /* a refused client has sent something */
-    bool owed;  /* a record of its end: what was refused has its record already */
-    enum policy_name named;
-    struct requests *http; /* requests that are judged one by one; NULL: there are none */
-    struct lane up, down;
-    struct policy_answer answer; /* the latest; its rule is good until the rules change */
-    struct egress_record rec;
-};
 
 static void on_in(struct watch *w, uint32_t events);
 static void on_out(struct watch *w, uint32_t events);
+
+bool outlet_is_over(const struct outlet *o)
+{
+    return o->state != OUTLET_OPENING && o->state != OUTLET_RELAY;
+}
 
 /* ---- ends ---- */
 
@@ -60,8 +38,7 @@ static void free_outlet(struct later *l)
     free(container_of(l, struct outlet, later));
 }
 
-/* A reset rather than an end: the other side must not take what it got for all there is. */
-static void close_side(int *fd, bool reset)
+void outlet_close_side(int *fd, bool reset)
 {
     const struct linger now = { .l_onoff = 1, .l_linger = 0 };
     if (*fd < 0)
@@ -72,22 +49,24 @@ static void close_side(int *fd, bool reset)
     *fd = -1;
 }
 
-static void end(struct outlet *o, bool reset)
+void outlet_end(struct outlet *o, bool reset)
 {
     struct egress *e = o->net->egress;
     if (o->state == OUTLET_CLOSED)
         return;
     o->state = OUTLET_CLOSED;
     if (o->owed) {
-        o->rec.sent_bytes = o->up.passed;
-        o->rec.received_bytes = o->down.passed;
-        egress_record(o->net, &o->rec);
+        egress_carried(o->net, &o->rec, o->up.passed, o->down.passed);
+        egress_record_who(o->net, &o->rec, &o->who);
     }
+    who_end(&o->who);
+    allot_wait_end(&o->net->allot, &o->wait);
     loop_no_deadline(e->loop, &o->deadline);
+    dial_cancel(&o->dial);
     loop_remove(e->loop, &o->in_watch);
     loop_remove(e->loop, &o->out_watch);
-    close_side(&o->in, reset);
-    close_side(&o->out, reset);
+    outlet_close_side(&o->in, reset);
+    outlet_close_side(&o->out, reset);
     lane_done(&o->up, &e->shelf);
     lane_done(&o->down, &e->shelf);
     if (o->http)
@@ -97,15 +76,26 @@ static void end(struct outlet *o, bool reset)
     if (o->next)
         o->next->at = o->at;
     o->net->n_outlets--;
+    e->n_outlets--;
     loop_defer(e->loop, &o->later, free_outlet);
 }
 
-static void on_deadline(struct deadline *d)
+void outlet_on_deadline(struct deadline *d)
 {
     struct outlet *o = container_of(d, struct outlet, deadline);
-    if (o->state == OUTLET_RELAY && !o->connected)
+    if (o->state == OUTLET_OPENING)
         o->rec.failure = ETIMEDOUT;
-    end(o, true);
+    if (o->state == OUTLET_HELD)
+        outlet_tell_refused(o);
+    else
+        outlet_end(o, true);
+}
+
+void outlet_wait_opening(struct outlet *o)
+{
+    if (!o->deadline.at) /* a byte now and then buys no time */
+        loop_deadline(o->net->egress->loop, &o->deadline, clock_mono_ms() + OPENING_MS,
+                      outlet_on_deadline);
 }
 
 /* ---- waiting ---- */
@@ -126,16 +116,16 @@ static int want(struct outlet *o, struct watch *w, int fd, uint32_t *wanted, uin
     return r;
 }
 
-static void want_both(struct outlet *o, uint32_t in, uint32_t out)
+void outlet_want(struct outlet *o, uint32_t in, uint32_t out)
 {
     if (want(o, &o->in_watch, o->in, &o->in_wanted, in) < 0 ||
         want(o, &o->out_watch, o->out, &o->out_wanted, out) < 0)
-        end(o, true);
+        outlet_end(o, true);
 }
 
 /* ---- the verdict ---- */
 
-static struct policy_answer judge_named(struct outlet *o, const char *given)
+struct policy_answer outlet_judge_named(struct outlet *o, const char *given)
 {
     struct policy_limits limits = egress_limits(o->net->egress);
     struct policy_flow f = { .protocol = POLICY_TCP,
@@ -148,11 +138,11 @@ static struct policy_answer judge_named(struct outlet *o, const char *given)
     return policy_judge(&o->net->policy, &limits, &f);
 }
 
-static struct policy_answer judge(struct outlet *o, enum policy_name named)
+struct policy_answer outlet_judge(struct outlet *o, enum policy_name named)
 {
     const char *names[PINS_NAMES_MAX];
     if (named == POLICY_NAME_GIVEN)
-        return judge_named(o, o->rec.name);
+        return outlet_judge_named(o, o->rec.name);
     struct policy_limits limits = egress_limits(o->net->egress);
     struct policy_flow f = { .protocol = POLICY_TCP,
                              .to = o->rec.to,
@@ -165,288 +155,135 @@ static struct policy_answer judge(struct outlet *o, enum policy_name named)
     return policy_judge(&o->net->policy, &limits, &f);
 }
 
-static void say_why(struct outlet *o)
-{
-    char body[1024], head[256], address[ADDRESS_TEXT_SIZE];
-    const char *to = o->rec.name[0] ? o->rec.name : address_text(&o->rec.to, address);
-    /* Names and rules are made of letters that need no escape. */
-    int n = snprintf(body, sizeof(body),
-                     "{\"error\":{\"code\":\"network_denied\",\"message\":\"the network of this "
-                     "sandbox does not reach %s port %u%s%s%s\"}}\n",
-                     to, o->rec.port, o->rec.rule[0] ? " (rule '" : "", o->rec.rule,
-                     o->rec.rule[0] ? "')" : "");
-    int h = snprintf(head, sizeof(head),
-                     "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\n"
-                     "Content-Length: %d\r\nConnection: close\r\n\r\n",
-                     n);
-    /* A fresh socket has room for it. */
-    if (send(o->in, head, (size_t)h, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE) == h)
-        (void)send(o->in, body, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)shutdown(o->in, SHUT_WR);
-}
-
-/* Fast: a reset. Who speaks HTTP gets the reason first. */
-static void refuse(struct outlet *o, const struct policy_answer *answer, bool http)
-{
-    struct egress *e = o->net->egress;
-    o->owed = false;
-    egress_answered(&o->rec, answer);
-    egress_record(o->net, &o->rec);
-    if (!http) {
-        end(o, true);
-        return;
-    }
-    o->state = OUTLET_REFUSING;
-    loop_remove(e->loop, &o->out_watch);
-    close_side(&o->out, true);
-    o->heard = o->up.early.len > 0 || o->http;
-    if (o->heard)
-        say_why(o);
-    loop_deadline(e->loop, &o->deadline, clock_mono_ms() + REFUSAL_MS, on_deadline);
-    want_both(o, EPOLLIN, 0);
-}
-
-/* Read and forget what a refused client says, until it has taken the answer and ends. */
-static void hear_out(struct outlet *o)
-{
-    char rest[4096];
-    ssize_t n = recv(o->in, rest, sizeof(rest), MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        end(o, n < 0);
-        return;
-    }
-    if (!o->heard)
-        say_why(o);
-    o->heard = true;
-}
-
 /* ---- dialling ---- */
 
+/* The kernel of a client that ended without a word forgets it after a minute, and says so when asked:
+ * else a server that never ends would keep its place for ever. */
 static void tune(int fd)
 {
-    int on = 1;
+    int on = 1, idle_s = KEEP_IDLE_S;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+}
+
+static void fail(struct outlet *o, int failure)
+{
+    o->rec.failure = failure;
+    outlet_end(o, true);
+}
+
+bool outlet_is_dialling(const struct outlet *o)
+{
+    return o->dial.fn != NULL;
+}
+
+static void step(struct outlet *o);
+
+static void on_dialled(struct dial *d, int fd)
+{
+    struct outlet *o = container_of(d, struct outlet, dial);
+    o->out = fd < 0 ? -1 : fd;
+    if (fd < 0)
+        fail(o, -fd);
+    else
+        step(o);
 }
 
 static void dial(struct outlet *o)
 {
-    struct sockaddr_storage sa;
-    socklen_t len = address_to_sockaddr(&o->rec.to, o->rec.port, &sa);
-    o->out = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int r = o->out < 0 ? -errno : 0;
-    if (r == 0) {
-        tune(o->out);
-        r = connect(o->out, (const struct sockaddr *)&sa, len) < 0 && errno != EINPROGRESS ? -errno
-                                                                                           : 0;
-    }
-    if (r < 0) {
-        o->rec.failure = -r;
-        end(o, true);
-    }
+    const char *said = o->named == POLICY_NAME_GIVEN ? o->rec.name : "";
+    int r = dial_begin(&o->dial, o->net, &o->rec.to, o->rec.port, said, on_dialled);
+    if (r < 0)
+        fail(o, -r);
 }
 
-/* 1: it is there, 0: wait, below zero: it is not. */
-static int dialled(struct outlet *o)
-{
-    int failure = 0;
-    socklen_t len = sizeof(failure);
-    struct sockaddr_storage sa;
-    socklen_t sa_len = sizeof(sa);
-    if (getsockopt(o->out, SOL_SOCKET, SO_ERROR, &failure, &len) < 0)
-        return -errno;
-    if (failure)
-        return -failure;
-    if (getpeername(o->out, (struct sockaddr *)&sa, &sa_len) < 0)
-        return errno == ENOTCONN ? 0 : -errno;
-    return 1;
-}
-
-/* ---- the first bytes ---- */
-
-static void allow(struct outlet *o, const struct policy_answer *answer)
+static void begun(struct outlet *o, const struct policy_answer *answer)
 {
     egress_answered(&o->rec, answer);
+    if (!o->rec.flow)
+        egress_begun(o->net, &o->rec);
     o->owed = true;
+}
+
+void outlet_allow(struct outlet *o, const struct policy_answer *answer)
+{
+    begun(o, answer);
     o->state = OUTLET_RELAY;
-    if (o->out < 0)
+    loop_no_deadline(o->net->egress->loop, &o->deadline);
+    if (o->out < 0 && !outlet_is_dialling(o))
         dial(o);
-    if (o->state == OUTLET_RELAY && !o->connected)
-        loop_deadline(o->net->egress->loop, &o->deadline, clock_mono_ms() + DIAL_MS, on_deadline);
-}
-
-/* 1: something came, 0: wait, below zero: it is over. */
-static int hear(struct outlet *o)
-{
-    struct buf *b = &o->up.early;
-    size_t room = OPENING_MAX - b->len < 2048 ? OPENING_MAX - b->len : 2048;
-    if (buf_reserve(b, room) < 0)
-        return -ENOMEM;
-    ssize_t n = recv(o->in, b->data + b->len, room, MSG_DONTWAIT);
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-    b->len += (size_t)n;
-    return n == 0 ? -ECONNRESET : 1;
-}
-
-/* ---- HTTP ---- */
-
-static bool host_allowed(void *arg, const char host[HOST_SIZE])
-{
-    struct outlet *o = arg;
-    o->answer = judge_named(o, host);
-    bool allowed = o->answer.verdict == POLICY_ALLOW;
-    if (allowed || o->http->count == 0) {
-        o->named = POLICY_NAME_GIVEN;
-        memcpy(o->rec.name, host, HOST_SIZE);
-    } else { /* what was done before goes on under its own name */
-        struct egress_record rec = o->rec;
-        memcpy(rec.name, host, HOST_SIZE);
-        egress_answered(&rec, &o->answer);
-        egress_record(o->net, &rec);
-    }
-    return allowed;
-}
-
-/* What may pass of these bytes goes to the lane. What may not ends the connection: an answer to an
- * earlier request may be on its way, so a reason has its place before the first only. */
-static int take_requests(struct outlet *o, const char *p, size_t n)
-{
-    int r = requests_take(o->http, p, n, host_allowed, o, &o->up.early);
-    if (r < 0 && r != -EACCES)
-        o->answer = (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
-    if (r < 0 && o->http->count)
-        end(o, true);
-    else if (r < 0)
-        refuse(o, &o->answer, true);
-    else if (o->state == OUTLET_OPENING && o->http->count)
-        allow(o, &o->answer);
-    return r;
-}
-
-static void begin_requests(struct outlet *o)
-{
-    struct buf first = o->up.early;
-    o->up.early = (struct buf)BUF_INIT(HTTP_EARLY_MAX);
-    o->http = malloc(sizeof(*o->http));
-    if (o->http) {
-        *o->http = (struct requests)REQUESTS_INIT;
-        (void)take_requests(o, first.data, first.len);
-    } else {
-        end(o, true);
-    }
-    buf_done(&first);
-}
-
-/* As a lane runs, but for the look at what passes. */
-static enum lane_state run_requests(struct outlet *o)
-{
-    static char piece[HTTP_PIECE]; /* the loop has one thread */
-    for (;;) {
-        int r = o->out >= 0 && o->connected ? lane_push(&o->up, o->out) : o->up.early.len == 0;
-        if (r <= 0)
-            return r < 0 ? LANE_LOST : LANE_WAIT_TO;
-        if (o->up.ended)
-            return shutdown(o->out, SHUT_WR) < 0 && errno != ENOTCONN ? LANE_LOST : LANE_DONE;
-        ssize_t n = recv(o->in, piece, sizeof(piece), MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return LANE_WAIT_FROM;
-        if (n < 0 || (n == 0 && o->out < 0))
-            return LANE_LOST;
-        o->up.ended = n == 0;
-        if (n > 0 && take_requests(o, piece, (size_t)n) < 0)
-            return LANE_WAIT_FROM; /* it is closed, or about to be */
-    }
-}
-
-static void read_opening(struct outlet *o)
-{
-    if (o->http) {
-        if (run_requests(o) == LANE_LOST)
-            end(o, true);
-        return;
-    }
-    int r = hear(o);
-    if (r <= 0) {
-        if (r < 0)
-            end(o, r != -ECONNRESET);
-        return;
-    }
-    char name[HOST_SIZE];
-    enum opening what = opening_read(o->up.early.data, o->up.early.len, o->rec.port, name);
-    switch (what) {
-    case OPENING_MORE: return;
-    case OPENING_TLS:
-        o->named = POLICY_NAME_GIVEN;
-        memcpy(o->rec.name, name, sizeof(name));
-        break;
-    case OPENING_OTHER: o->named = POLICY_NAME_NONE; break;
-    case OPENING_HTTP:
-    case OPENING_BAD: o->named = POLICY_NAME_BAD; break;
-    }
-    o->answer = judge(o, o->named);
-    if (what == OPENING_HTTP)
-        begin_requests(o);
-    else if (o->answer.verdict == POLICY_ALLOW)
-        allow(o, &o->answer);
-    else
-        refuse(o, &o->answer, false);
 }
 
 /* ---- the relay ---- */
+
+static void on_turn(struct allot_wait *w)
+{
+    step(container_of(w, struct outlet, wait));
+}
 
 static void relay(struct outlet *o)
 {
     struct lane_shelf *shelf = &o->net->egress->shelf;
     bool held = o->state == OUTLET_OPENING;
+    o->up.may = egress_may(o->net, ALLOT_SENT);
+    o->down.may = egress_may(o->net, ALLOT_RECEIVED);
     enum lane_state up = held      ? LANE_WAIT_FROM
-                         : o->http ? run_requests(o)
+                         : o->http ? outlet_run_requests(o)
                                    : lane_run(&o->up, shelf, o->in, o->out);
-    if (o->state == OUTLET_CLOSED || o->state == OUTLET_REFUSING)
+    if (outlet_is_over(o))
+        return;
+    int heard = up == LANE_HELD ? outlet_hear_answer(o) : 1;
+    if (heard < 0) {
+        outlet_end(o, true);
+        return;
+    }
+    if (heard == 0) {
+        outlet_want(o, EPOLLERR, EPOLLIN);
+        return;
+    }
+    if (up == LANE_HELD) /* it goes on, in one way or the other */
+        up = o->http ? outlet_run_requests(o) : lane_run(&o->up, shelf, o->in, o->out);
+    if (outlet_is_over(o))
         return;
     enum lane_state down = lane_run(&o->down, shelf, o->out, o->in);
+    egress_carried(o->net, &o->rec, o->up.passed, o->down.passed);
     if (up == LANE_LOST || down == LANE_LOST) {
-        end(o, true);
+        outlet_end(o, true);
         return;
     }
     if (up == LANE_DONE && down == LANE_DONE) {
-        end(o, false);
+        outlet_end(o, false);
         return;
     }
-    want_both(o, (up == LANE_WAIT_FROM ? EPOLLIN : 0u) | (down == LANE_WAIT_TO ? EPOLLOUT : 0u),
-              (down == LANE_WAIT_FROM ? EPOLLIN : 0u) | (up == LANE_WAIT_TO ? EPOLLOUT : 0u));
+    uint32_t in = (up == LANE_WAIT_FROM ? EPOLLIN : 0u) | (down == LANE_WAIT_TO ? EPOLLOUT : 0u);
+    if (up == LANE_WAIT_TURN || down == LANE_WAIT_TURN)
+        egress_wait(o->net, &o->wait, on_turn);
+    else if (!in && down != LANE_DONE)
+        in = EPOLLERR; /* it has said all it will; that it is gone must still be heard */
+    outlet_want(o, in,
+                (down == LANE_WAIT_FROM ? EPOLLIN : 0u) | (up == LANE_WAIT_TO ? EPOLLOUT : 0u));
 }
 
 static void step(struct outlet *o)
 {
-    if (o->state == OUTLET_CLOSED || o->state == OUTLET_REFUSING)
+    if (outlet_is_over(o))
         return;
-    if (o->out >= 0 && !o->connected) {
-        int r = dialled(o);
-        if (r < 0) {
-            o->rec.failure = -r;
-            end(o, true);
-            return;
-        }
-        o->connected = r > 0;
-        if (o->connected && o->state == OUTLET_RELAY)
-            loop_no_deadline(o->net->egress->loop, &o->deadline);
-    }
-    if (o->connected)
+    if (o->out >= 0)
         relay(o);
     else
-        want_both(o, o->state == OUTLET_OPENING ? EPOLLIN : 0u, o->out >= 0 ? EPOLLOUT : 0u);
+        outlet_want(o, o->state == OUTLET_OPENING ? EPOLLIN : 0u, 0);
 }
 
 static void on_in(struct watch *w, uint32_t events)
 {
     struct outlet *o = container_of(w, struct outlet, in_watch);
     if (o->state == OUTLET_REFUSING)
-        hear_out(o);
+        outlet_hear_out(o);
     else if (o->state == OUTLET_OPENING && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-        read_opening(o);
+        outlet_read_opening(o);
+    else if (o->in_wanted == EPOLLERR && (events & EPOLLERR))
+        outlet_end(o, true);
     step(o);
 }
 
@@ -457,22 +294,27 @@ static void on_out(struct watch *w, uint32_t events)
 
 /* ---- life ---- */
 
-static void begin(struct outlet *o)
+static void begin(struct outlet *o, bool admitted)
 {
-    struct policy_answer answer = judge(o, POLICY_NAME_UNKNOWN);
+    struct policy_answer answer = o->answer;
+    if (admitted)
+        answer = outlet_judge(o, POLICY_NAME_UNKNOWN);
+    bool bound =
+        admitted && answer.why != POLICY_BY_PLACE && tap_may_be(o->net, &o->rec.to, o->rec.port);
+    if (bound)
+        answer.verdict = POLICY_WAIT; /* whatever the rules say */
     switch (answer.verdict) {
-    case POLICY_DENY: refuse(o, &answer, o->rec.port == HTTP_PORT); return;
-    case POLICY_ALLOW: allow(o, &answer); break;
+    case POLICY_DENY: outlet_refuse(o, &answer, o->rec.port == HTTP_PORT); return;
+    case POLICY_ALLOW: outlet_allow(o, &answer); break;
     case POLICY_WAIT:
-        answer = judge(o, POLICY_NAME_NONE);
+        answer = outlet_judge(o, POLICY_NAME_NONE);
         /* Those two ports are the client's to speak on first, and in tongues that name a host. */
-        if (answer.verdict == POLICY_ALLOW && o->rec.port != HTTP_PORT && o->rec.port != 443) {
-            egress_answered(&o->rec, &answer);
-            o->owed = true;
+        if (answer.verdict == POLICY_ALLOW && !bound && o->rec.port != HTTP_PORT &&
+            o->rec.port != 443) {
+            begun(o, &answer);
             dial(o);
         } else {
-            loop_deadline(o->net->egress->loop, &o->deadline, clock_mono_ms() + OPENING_MS,
-                          on_deadline);
+            outlet_wait_opening(o);
         }
         break;
     }
@@ -481,9 +323,11 @@ static void begin(struct outlet *o)
 
 void outlet_begin(struct network *n, int fd, const struct address *to, uint16_t port)
 {
-    struct outlet *o = n->n_outlets < OUTLETS_MAX ? calloc(1, sizeof(*o)) : NULL;
+    /* Those that are refused count while they are told so. */
+    size_t most = share(n->egress->room, n->egress->n_outlets, OUTLETS_MAX);
+    struct outlet *o = n->n_outlets < 2 * most ? calloc(1, sizeof(*o)) : NULL;
     if (!o) {
-        close_side(&fd, true);
+        outlet_close_side(&fd, true);
         return;
     }
     *o = (struct outlet){
@@ -503,26 +347,32 @@ void outlet_begin(struct network *n, int fd, const struct address *to, uint16_t 
     if (o->next)
         o->next->at = &o->next;
     n->outlets = o;
+    bool admitted = egress_admit(n, &o->answer);
     n->n_outlets++;
-    begin(o);
+    n->egress->n_outlets++;
+    (void)egress_ask_who(n, fd, &o->who, outlet_on_who);
+    begin(o, admitted);
 }
 
 void outlets_judge_again(struct network *n)
 {
     for (struct outlet *o = n->outlets, *next; o; o = next) {
         next = o->next;
-        if (o->state != OUTLET_RELAY && o->state != OUTLET_OPENING)
+        if (outlet_is_over(o))
             continue;
-        struct policy_answer answer = judge(o, o->named);
+        struct policy_answer answer = outlet_judge(o, o->named);
         if (answer.verdict == POLICY_WAIT && o->state == OUTLET_RELAY)
-            answer = judge(o, POLICY_NAME_NONE); /* it was let through unread */
+            answer = outlet_judge(o, POLICY_NAME_NONE); /* it was let through unread */
         if (answer.verdict == POLICY_DENY)
-            end(o, true);
+            outlet_end(o, true);
     }
 }
 
-void outlets_close(struct network *n)
+void outlets_close(struct network *n, int failure)
 {
-    while (n->outlets)
-        end(n->outlets, true);
+    while (n->outlets) {
+        if (failure)
+            n->outlets->rec.failure = failure;
+        outlet_end(n->outlets, true);
+    }
 }

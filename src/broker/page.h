@@ -5,16 +5,20 @@
  * an answer: sandboxId, message, code, port. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 
 enum page {
     PAGE_BAD_REQUEST,
     PAGE_HEAD_TOO_LARGE,
+    PAGE_NOBODY, /* its Host leads nowhere */
     PAGE_NO_SANDBOX,
+    PAGE_GONE,
     PAGE_ASLEEP,
     PAGE_CLOSED,
     PAGE_FORBIDDEN,
+    PAGE_LIMITED,
     PAGE_BROKEN, /* the server inside broke off or made no sense */
     PAGE_FAILED, /* we could not */
 };
@@ -22,6 +26,8 @@ enum page {
 struct page_about {
     const char *sandbox; /* "": none */
     unsigned port;
+    const char *cause; /* of its end, or of its sleep; "": not known */
+    int64_t ended_ms;  /* 0: it has not */
     bool html, keep, no_body;
 };
 

@@ -12,14 +12,20 @@
 #define PARKED_MS 30000
 #define PARKED_MAX 128 /* at one place */
 #define PLACES_MAX 4096
+#define VERDICTS_MAX 16 /* at one place: clients that bring different proofs */
+
+struct known {
+    struct known *next; /* the newest comes first */
+    struct parked_verdict verdict;
+    int64_t fresh_until_ms;
+};
 
 struct place {
     struct place *next;
     struct parked *all;
     char sandbox[ID_SIZE];
     unsigned port;
-    struct parked_verdict verdict;
-    int64_t fresh_until_ms;
+    struct known *known;
     struct upstream *parked; /* the one that was used last comes first */
     unsigned nparked;
     struct deadline deadline;
@@ -92,11 +98,55 @@ static struct place **slot_of(struct parked *all, const char *sandbox, unsigned 
     return at;
 }
 
+static void free_known(struct known *k)
+{
+    if (!k)
+        return;
+    free(k->verdict.data);
+    free(k);
+}
+
+static bool same_proof(const struct broker_proof *a, const struct broker_proof *b)
+{
+    return strcmp(a->token, b->token) == 0 && strcmp(a->key, b->key) == 0;
+}
+
+static const struct known *find_known(const struct place *p, const struct broker_proof *proof)
+{
+    int64_t now = clock_mono_ms();
+    for (const struct known *k = p->known; k; k = k->next)
+        if (k->fresh_until_ms > now && same_proof(&k->verdict.proof, proof))
+            return k;
+    return NULL;
+}
+
+/* Those that are stale or were given with this proof, and the oldest beyond what is kept. */
+static void forget_known(struct place *p, const struct broker_proof *proof)
+{
+    int64_t now = clock_mono_ms();
+    unsigned n = 0;
+    for (struct known **at = &p->known; *at;) {
+        struct known *k = *at;
+        if (k->fresh_until_ms > now && !same_proof(&k->verdict.proof, proof) &&
+            ++n < VERDICTS_MAX) {
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        free_known(k);
+    }
+}
+
 static void drop_place(struct parked *all, struct place **at)
 {
     struct place *p = *at;
     while (p->parked)
         upstream_close(p->parked);
+    while (p->known) {
+        struct known *k = p->known;
+        p->known = k->next;
+        free_known(k);
+    }
     loop_no_deadline(all->loop, &p->deadline);
     *at = p->next;
     all->nplaces--;
@@ -106,7 +156,7 @@ static void drop_place(struct parked *all, struct place **at)
 static void on_stale(struct deadline *d)
 {
     struct place *p = container_of(d, struct place, deadline);
-    if (p->nparked > 0 || p->fresh_until_ms > clock_mono_ms())
+    if (p->nparked > 0 || (p->known && p->known->fresh_until_ms > clock_mono_ms()))
         loop_deadline(p->all->loop, d, clock_mono_ms() + PARKED_MS, on_stale);
     else
         drop_place(p->all, slot_of(p->all, p->sandbox, p->port));
@@ -122,24 +172,51 @@ void parked_done(struct parked *all)
     for (size_t i = 0; i < PARKED_BUCKETS; i++)
         while (all->buckets[i])
             drop_place(all, &all->buckets[i]);
+    free_known(all->unplaced);
+    all->unplaced = NULL;
 }
 
-void parked_learn(struct parked *all, const char *sandbox, unsigned port,
-                  const struct parked_verdict *verdict)
+static struct place *place_at(struct parked *all, const char *sandbox, unsigned port)
 {
     struct place **at = slot_of(all, sandbox, port), *p = *at;
-    if (!p) {
-        if (all->nplaces >= PLACES_MAX || !(p = calloc(1, sizeof(*p))))
-            return; /* then warrend is asked each time */
-        p->all = all;
-        memcpy(p->sandbox, sandbox, ID_SIZE);
-        p->port = port;
-        *at = p;
-        all->nplaces++;
-        loop_deadline(all->loop, &p->deadline, clock_mono_ms() + PARKED_MS, on_stale);
+    if (p)
+        return p;
+    if (all->nplaces >= PLACES_MAX || !(p = calloc(1, sizeof(*p))))
+        return NULL; /* then warrend is asked each time */
+    p->all = all;
+    memcpy(p->sandbox, sandbox, ID_SIZE);
+    p->port = port;
+    *at = p;
+    all->nplaces++;
+    loop_deadline(all->loop, &p->deadline, clock_mono_ms() + PARKED_MS, on_stale);
+    return p;
+}
+
+const struct parked_verdict *parked_learn(struct parked *all, const char *sandbox, unsigned port,
+                                          const struct broker_proof *proof,
+                                          const struct broker_answer *answer)
+{
+    struct place *p = place_at(all, sandbox, port);
+    struct known *k = calloc(1, sizeof(*k));
+    size_t n = strnlen(answer->data, sizeof(answer->data) - 1);
+    if (!k || (n > 0 && !(k->verdict.data = strndup(answer->data, n)))) {
+        free_known(k);
+        return NULL;
     }
-    p->verdict = *verdict;
-    p->fresh_until_ms = clock_mono_ms() + FRESH_MS;
+    k->verdict.proof = *proof;
+    memcpy(k->verdict.host, answer->host, sizeof(k->verdict.host));
+    k->verdict.host[sizeof(k->verdict.host) - 1] = '\0';
+    k->fresh_until_ms = clock_mono_ms() + FRESH_MS;
+    free_known(all->unplaced);
+    all->unplaced = NULL;
+    if (!p) {
+        all->unplaced = k;
+        return &k->verdict;
+    }
+    forget_known(p, proof);
+    k->next = p->known;
+    p->known = k;
+    return &k->verdict;
 }
 
 void parked_forget(struct parked *all, const char *sandbox, unsigned port)
@@ -150,14 +227,15 @@ void parked_forget(struct parked *all, const char *sandbox, unsigned port)
 }
 
 struct upstream *parked_take(struct parked *all, const char *sandbox, unsigned port,
-                             const char *token, struct parked_verdict *ret_verdict)
+                             const struct broker_proof *proof,
+                             const struct parked_verdict **ret_verdict)
 {
     struct place *p = *slot_of(all, sandbox, port);
-    if (!p || !p->parked || p->fresh_until_ms <= clock_mono_ms() ||
-        strcmp(p->verdict.token, token) != 0)
+    const struct known *k = p && p->parked ? find_known(p, proof) : NULL;
+    if (!k)
         return NULL;
     struct upstream *u = p->parked;
-    *ret_verdict = p->verdict;
+    *ret_verdict = &k->verdict;
     unpark(u);
     u->reused = true;
     return u;

@@ -16,6 +16,7 @@
 #define PARKED_BUCKETS 1024
 
 struct place;
+struct known;
 
 /* A connection to a server: of a sandbox, or of warrend itself. */
 struct upstream {
@@ -39,21 +40,26 @@ struct parked {
     struct loop *loop;
     struct place *buckets[PARKED_BUCKETS];
     unsigned nplaces;
+    struct known *unplaced; /* the last verdict for which there was no place */
 };
 
 struct parked_verdict {
-    char token[BROKER_TOKEN_SIZE]; /* with which it was given */
+    struct broker_proof proof; /* with which it was given */
     char host[BROKER_HOST_SIZE];
+    char *data; /* NULL: none */
 };
 
 void parked_init(struct parked *all, struct loop *loop);
 void parked_done(struct parked *all);
-/* Warrend said yes. */
-void parked_learn(struct parked *all, const char *sandbox, unsigned port,
-                  const struct parked_verdict *verdict);
+/* Warrend said yes to who brought this. The result is good until the next call. */
+const struct parked_verdict *parked_learn(struct parked *all, const char *sandbox, unsigned port,
+                                          const struct broker_proof *proof,
+                                          const struct broker_answer *answer);
 void parked_forget(struct parked *all, const char *sandbox, unsigned port);
-/* A waiting connection to there for someone with this token, or NULL: ask. The caller's then. */
+/* A waiting connection to there for someone with this proof, or NULL: ask. The caller's then; the
+ * verdict is good until the next call. */
 struct upstream *parked_take(struct parked *all, const char *sandbox, unsigned port,
-                             const char *token, struct parked_verdict *ret_verdict);
+                             const struct broker_proof *proof,
+                             const struct parked_verdict **ret_verdict);
 /* Takes u. */
 void parked_put(struct parked *all, const char *sandbox, unsigned port, struct upstream *u);

@@ -51,6 +51,7 @@ static void stop(struct lookup *l)
     loop_remove(l->resolver->loop, &l->watch);
     (void)close(l->fd);
     l->fd = -1;
+    buf_done(&l->in);
 }
 
 static void end(struct lookup *l, const struct dns_answer *answer)
@@ -72,26 +73,43 @@ void lookup_cancel(struct lookup *l)
 
 static void on_answer(struct watch *w, uint32_t events);
 
+/* The question, over TCP with its length before it. */
+static int send_question(struct lookup *l)
+{
+    struct buf out = BUF_INIT(2 + DNS_UDP_MAX);
+    int r = l->stream ? buf_append(&out, "\0", 2) : 0;
+    if (r == 0)
+        r = dns_write_question(l->id, l->name, l->type, &out);
+    if (r == 0 && l->stream) {
+        out.data[0] = (char)((out.len - 2) >> 8);
+        out.data[1] = (char)(out.len - 2);
+    }
+    if (r == 0 && send(l->fd, out.data, out.len, MSG_NOSIGNAL) != (ssize_t)out.len)
+        r = -EIO;
+    buf_done(&out);
+    l->asked = r == 0;
+    return r;
+}
+
 static int try_server(struct lookup *l, const struct resolver_server *s)
 {
     struct sockaddr_storage sa;
     socklen_t len = address_to_sockaddr(&s->address, s->port, &sa);
-    struct buf out = BUF_INIT(DNS_UDP_MAX);
     int r = random_bytes(&l->id, sizeof(l->id));
     if (r < 0)
         return r;
-    l->fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    l->fd = socket(sa.ss_family,
+                   (l->stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0)
         return -errno;
-    r = connect(l->fd, (const struct sockaddr *)&sa, len) < 0 ? -errno : 0;
-    if (r == 0)
-        r = dns_write_question(l->id, l->name, l->type, &out);
-    if (r == 0 && send(l->fd, out.data, out.len, 0) < 0)
-        r = -errno;
-    buf_done(&out);
+    l->asked = false;
+    l->in = (struct buf)BUF_INIT(2 + DNS_TCP_MAX);
+    r = connect(l->fd, (const struct sockaddr *)&sa, len) < 0 && errno != EINPROGRESS ? -errno : 0;
+    if (r == 0 && !l->stream)
+        r = send_question(l);
     l->watch = (struct watch){ -1, on_answer };
     if (r == 0)
-        r = loop_add(l->resolver->loop, &l->watch, l->fd, EPOLLIN);
+        r = loop_add(l->resolver->loop, &l->watch, l->fd, l->stream ? EPOLLOUT : EPOLLIN);
     if (r < 0) {
         (void)close(l->fd);
         l->fd = -1;
@@ -101,17 +119,24 @@ static int try_server(struct lookup *l, const struct resolver_server *s)
 
 static void on_deadline(struct deadline *d);
 
-/* The next resolver, or the next round; a resolver that cannot be reached is as one that is silent. */
-static void try_next(struct lookup *l)
+static void try_this(struct lookup *l, bool stream)
 {
     struct resolver *r = l->resolver;
     stop(l);
-    if (l->tries >= TRIES_MAX * r->n_servers) {
+    l->stream = stream;
+    int sent = try_server(l, &r->servers[(l->tries - 1) % r->n_servers]);
+    loop_deadline(r->loop, &l->deadline, clock_mono_ms() + (sent < 0 ? 0 : TRY_MS), on_deadline);
+}
+
+/* The next resolver, or the next round; a resolver that cannot be reached is as one that is silent. */
+static void try_next(struct lookup *l)
+{
+    if (l->tries >= TRIES_MAX * l->resolver->n_servers) {
         end(l, NULL);
         return;
     }
-    int sent = try_server(l, &r->servers[l->tries++ % r->n_servers]);
-    loop_deadline(r->loop, &l->deadline, clock_mono_ms() + (sent < 0 ? 0 : TRY_MS), on_deadline);
+    l->tries++;
+    try_this(l, false);
 }
 
 static void on_deadline(struct deadline *d)
@@ -119,24 +144,66 @@ static void on_deadline(struct deadline *d)
     try_next(container_of(d, struct lookup, deadline));
 }
 
-static void on_answer(struct watch *w, uint32_t events)
+static void take_answer(struct lookup *l, const char *msg, size_t n)
 {
-    struct lookup *l = container_of(w, struct lookup, watch);
-    char msg[DNS_UDP_MAX];
     struct dns_answer a;
+    if (dns_read_answer(msg, n, l->id, l->name, l->type, &a) < 0) {
+        if (l->stream) /* nobody else could have sent it */
+            try_next(l);
+        return; /* not ours: the right one may still come */
+    }
+    if (a.rcode != DNS_NOERROR && a.rcode != DNS_NXDOMAIN)
+        try_next(l);
+    else if (a.truncated && !l->stream)
+        try_this(l, true);
+    else
+        end(l, &a);
+}
+
+static void on_datagram(struct lookup *l)
+{
+    char msg[DNS_UDP_MAX];
     ssize_t n = recv(l->fd, msg, sizeof(msg), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n < 0) { /* nobody is there */
+    if (n < 0) /* nobody is there */
+        try_next(l);
+    else
+        take_answer(l, msg, (size_t)n);
+}
+
+static void on_stream(struct lookup *l)
+{
+    char piece[4096];
+    const unsigned char *p;
+    if (!l->asked) {
+        if (send_question(l) < 0 || loop_change(l->resolver->loop, &l->watch, EPOLLIN) < 0)
+            try_next(l);
+        return;
+    }
+    ssize_t n = recv(l->fd, piece, sizeof(piece), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0 || buf_append(&l->in, piece, (size_t)n) < 0) {
         try_next(l);
         return;
     }
-    if (dns_read_answer(msg, (size_t)n, l->id, l->name, l->type, &a) < 0)
-        return; /* not ours: the right one may still come */
-    if (a.rcode != DNS_NOERROR && a.rcode != DNS_NXDOMAIN)
-        try_next(l);
+    p = (const unsigned char *)l->in.data;
+    if (l->in.len < 2 || l->in.len - 2 < ((size_t)p[0] << 8 | p[1]))
+        return;
+    struct buf whole = l->in; /* what comes of it may end the lookup */
+    l->in = (struct buf)BUF_INIT(0);
+    take_answer(l, whole.data + 2, (size_t)p[0] << 8 | p[1]);
+    buf_done(&whole);
+}
+
+static void on_answer(struct watch *w, uint32_t events)
+{
+    struct lookup *l = container_of(w, struct lookup, watch);
+    if (l->stream)
+        on_stream(l);
     else
-        end(l, &a);
+        on_datagram(l);
 }
 
 int lookup_begin(struct lookup *l, struct resolver *r, const char *name, enum dns_type type,

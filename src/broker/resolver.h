@@ -1,7 +1,8 @@
 /* resolver - questions to the machine's own DNS resolvers, answered by a call.
  *
  * Each question goes out from a socket of its own, so from a port of its own, with a random number: an answer
- * from elsewhere must guess both. The resolvers are tried in turn. Nothing is kept: they do that. */
+ * from elsewhere must guess both. An answer that did not fit is asked for again over TCP. The resolvers are
+ * tried in turn. Nothing is kept: they do that. */
 #pragma once
 #include <stddef.h>
 
@@ -9,7 +10,7 @@
 #include "net/dns.h"
 
 #define RESOLVER_SERVERS_MAX 3
-#define RESOLVER_OPEN_MAX 1024 /* questions at once */
+#define RESOLVER_OPEN_MAX 4096 /* questions at once, of all sandboxes */
 
 struct resolver_server {
     struct address address;
@@ -30,6 +31,9 @@ struct lookup {
     struct deadline deadline;
     int fd; /* -1 while it waits for nothing */
     unsigned tries;
+    bool stream;   /* over TCP, */
+    bool asked;    /* where the question goes out when it is connected, */
+    struct buf in; /* and the answer comes in pieces */
     uint16_t id;
     enum dns_type type;
     char name[HOST_SIZE];

@@ -2,23 +2,11 @@
 
 #include <string.h>
 
-#define KEY_DIGITS 40   /* of an issued key, behind its prefix */
+#include "broker/cookie.h"
+#include "broker/proof.h"
+#include "net/preview.h"
+
 #define TOKEN_DIGITS 64 /* of a sandbox's token */
-
-static int put(struct buf *out, struct text t)
-{
-    return buf_append(out, t.p, t.n);
-}
-
-static int put_field(struct buf *out, struct text name, struct text value)
-{
-    int r = put(out, name);
-    if (r >= 0)
-        r = buf_append(out, ": ", 2);
-    if (r >= 0)
-        r = put(out, value);
-    return r < 0 ? r : buf_append(out, "\r\n", 2);
-}
 
 static bool all_hex(struct text t)
 {
@@ -28,43 +16,42 @@ static bool all_hex(struct text t)
     return true;
 }
 
-/* The shape of a key of ours: letters, '_', 40 hex digits. An application's own keys pass. */
-static bool is_key(struct text t)
-{
-    const char *mark = memrchr(t.p, '_', t.n);
-    if (!mark)
-        return false;
-    struct text digits = { mark + 1, t.n - (size_t)(mark + 1 - t.p) };
-    return digits.n == KEY_DIGITS && all_hex(digits);
-}
-
 static bool is_credential(const struct head_field *f)
 {
     struct text v = f->value;
     if (text_is(f->name, "X-API-Key"))
-        return is_key(v);
+        return proof_is_key(v);
     if (text_is(f->name, "X-Access-Token"))
         return v.n == TOKEN_DIGITS && all_hex(v);
     if (!text_is(f->name, "Authorization") || !text_starts(v, "Bearer "))
         return false;
-    return is_key((struct text){ v.p + 7, v.n - 7 });
+    return proof_is_key((struct text){ v.p + 7, v.n - 7 });
 }
 
-/* Said by us alone, whatever a client claims. */
-static bool is_ours(struct text name)
+/* More HTTP, in another coat: its fields nobody would have looked at. */
+static bool is_http(struct text protocols)
 {
-    static const char *const names[] = { "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-For",
-                                         "Forwarded", "X-Verified-User-Data" };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (text_is(name, names[i]))
+    bool first = true; /* byte of an entry */
+    for (size_t i = 0; i < protocols.n; i++) {
+        struct text at = { protocols.p + i, protocols.n - i };
+        if (first && (text_starts(at, "h2") || text_starts(at, "http/") || text_starts(at, "tls/")))
             return true;
+        first = protocols.p[i] == ',' || protocols.p[i] == ' ' || protocols.p[i] == '\t';
+    }
     return false;
+}
+
+bool rewrite_upgrades(const struct head *h)
+{
+    const struct head_field *to = h->upgrade ? head_find(h, "Upgrade") : NULL;
+    return to && h->body == BODY_EMPTY && !is_http(to->value);
 }
 
 static bool stays_behind(const struct head *h, const struct head_field *f,
                          const struct rewrite *how)
 {
-    if (text_is(f->name, "Host") || is_ours(f->name) || head_is_hop(h, f->name))
+    if (text_is(f->name, "Host") || preview_own_field(f->name.p, f->name.n) ||
+        head_is_hop(h, f->name))
         return true;
     bool routing = text_is(f->name, "E2b-Sandbox-Id") || text_is(f->name, "E2b-Sandbox-Port");
     if (!how->inside)
@@ -81,24 +68,62 @@ static int put_line(const struct head *h, const struct rewrite *how, struct buf 
         target.p += n;
         target.n -= n;
     }
-    int r = put(out, h->method);
+    int r = text_put(out, h->method);
     if (r >= 0)
         r = buf_printf(out, " %s", how->prefix ? how->prefix : "");
     if (r >= 0)
-        r = put(out, target);
+        r = how->inside && proof_in_url(target) ? proof_cut(target, out) : text_put(out, target);
     if (r >= 0)
         r = buf_printf(out, " HTTP/1.%u\r\nHost: ", h->minor);
     if (r >= 0)
-        r = how->host[0] ? buf_puts(out, how->host) : put(out, h->host);
+        r = how->host[0] ? buf_puts(out, how->host) : text_put(out, h->host);
     return r < 0 ? r : buf_append(out, "\r\n", 2);
+}
+
+static int put_name(struct buf *out, struct text name)
+{
+    int r = text_put(out, name);
+    return r < 0 ? r : buf_append(out, ": ", 2);
+}
+
+/* Ours among others are left out; without others so is the field. */
+static int put_cookies(const struct head_field *f, struct buf *out)
+{
+    size_t before = out->len;
+    int r = put_name(out, f->name);
+    size_t empty = out->len;
+    if (r >= 0)
+        r = cookie_strip(f->value, out);
+    if (r >= 0 && out->len == empty) {
+        out->len = before;
+        return 0;
+    }
+    return r < 0 ? r : buf_append(out, "\r\n", 2);
+}
+
+static int put_referer(const struct head_field *f, struct buf *out)
+{
+    int r = put_name(out, f->name);
+    if (r >= 0)
+        r = proof_cut(f->value, out);
+    return r < 0 ? r : buf_append(out, "\r\n", 2);
+}
+
+static int put_request_field(const struct head_field *f, const struct rewrite *how, struct buf *out)
+{
+    if (how->inside && text_is(f->name, "Cookie"))
+        return put_cookies(f, out);
+    if (how->inside && text_is(f->name, "Referer") && proof_in_url(f->value))
+        return put_referer(f, out);
+    return head_put_field(out, f->name, f->value);
 }
 
 static int put_forwarded(const struct head *h, const struct rewrite *how, struct buf *out)
 {
-    const struct head_field *before = head_find(h, "X-Forwarded-For");
+    const struct head_field *before = how->near ? head_find(h, "X-Forwarded-For") : NULL;
     int r = buf_puts(out, "X-Forwarded-For: ");
     if (r >= 0 && before) {
-        r = put(out, before->value);
+        r = text_put(out, before->value);
         if (r >= 0)
             r = buf_append(out, ", ", 2);
     }
@@ -106,20 +131,20 @@ static int put_forwarded(const struct head *h, const struct rewrite *how, struct
         r = buf_printf(out, "%s\r\nX-Forwarded-Proto: %s\r\nX-Forwarded-Host: ", how->peer,
                        how->tls ? "https" : "http");
     if (r >= 0)
-        r = put(out, h->host);
+        r = text_put(out, h->host);
     return r < 0 ? r : buf_append(out, "\r\n", 2);
 }
 
 static int put_connection(const struct head *h, bool keep, struct buf *out)
 {
-    const struct head_field *upgrade = h->upgrade ? head_find(h, "Upgrade") : NULL;
+    const struct head_field *upgrade = rewrite_upgrades(h) ? head_find(h, "Upgrade") : NULL;
     int r = 0;
     if (h->body == BODY_CHUNKED)
         r = buf_puts(out, "Transfer-Encoding: chunked\r\n");
     if (r >= 0 && upgrade) {
         r = buf_puts(out, "Connection: Upgrade\r\nUpgrade: ");
         if (r >= 0)
-            r = put(out, upgrade->value);
+            r = text_put(out, upgrade->value);
         return r < 0 ? r : buf_append(out, "\r\n\r\n", 4);
     }
     if (r >= 0)
@@ -132,25 +157,47 @@ int rewrite_request(const struct head *h, const struct rewrite *how, struct buf 
     int r = put_line(h, how, out);
     for (size_t i = 0; i < h->nfields && r >= 0; i++)
         if (!stays_behind(h, &h->fields[i], how))
-            r = put_field(out, h->fields[i].name, h->fields[i].value);
+            r = put_request_field(&h->fields[i], how, out);
     if (r >= 0)
         r = put_forwarded(h, how, out);
+    if (r >= 0 && how->data && how->data[0])
+        r = buf_printf(out, "X-Verified-User-Data: %s\r\n", how->data);
     if (r >= 0 && how->sandbox)
         r = buf_printf(out, "E2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: %u\r\n", how->sandbox,
                        how->port);
-    return r < 0 ? r : put_connection(h, h->minor == 1, out);
+    /* A server that leaves a body unread would take it for the next request, with fields of a client's choice. */
+    bool last = how->inside && h->body != BODY_EMPTY;
+    return r < 0 ? r : put_connection(h, h->minor == 1 && !last, out);
 }
 
-int rewrite_answer(const struct head *h, bool keep, struct buf *out)
+/* What a server inside says to the client's browser about more than itself. */
+static int put_answer_field(const struct head_field *f, struct buf *out)
+{
+    if (text_is(f->name, "Clear-Site-Data"))
+        return 0; /* its "cookies" are those of every name below the domain */
+    if (!text_is(f->name, "Set-Cookie"))
+        return head_put_field(out, f->name, f->value);
+    if (!cookie_may_set(f->value))
+        return 0;
+    int r = put_name(out, f->name);
+    if (r >= 0)
+        r = cookie_confine(f->value, out);
+    return r < 0 ? r : buf_append(out, "\r\n", 2);
+}
+
+int rewrite_answer(const struct head *h, bool inside, bool keep, struct buf *out)
 {
     int r = buf_printf(out, "HTTP/1.1 %03u ", h->status);
     if (r >= 0)
-        r = put(out, h->reason);
+        r = text_put(out, h->reason);
     if (r >= 0)
         r = buf_append(out, "\r\n", 2);
-    for (size_t i = 0; i < h->nfields && r >= 0; i++)
-        if (!head_is_hop(h, h->fields[i].name))
-            r = put_field(out, h->fields[i].name, h->fields[i].value);
+    for (size_t i = 0; i < h->nfields && r >= 0; i++) {
+        const struct head_field *f = &h->fields[i];
+        if (head_is_hop(h, f->name))
+            continue;
+        r = inside ? put_answer_field(f, out) : head_put_field(out, f->name, f->value);
+    }
     if (r >= 0 && h->status < 200 && h->status != 101)
         return buf_append(out, "\r\n", 2);
     return r < 0 ? r : put_connection(h, keep, out);

@@ -9,15 +9,18 @@
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234567"
 
 static struct head head;
+static bool near;
 
 /* The request as it is sent on. */
 static char *sent_on(const char *request, const char *mask, struct way *way)
 {
     static char text[8192];
     struct buf out = BUF_INIT(sizeof(text) - 1);
-    struct rewrite how = { .peer = "192.0.2.1", .host = mask };
+    struct rewrite how = { .peer = "192.0.2.1", .host = mask, .near = near };
     CHECK_OK(head_request(request, strlen(request), &head));
-    CHECK_OK(way_find(&head, "localhost", way));
+    static const struct plates none;
+    const struct way_map map = { "localhost", &none, false };
+    CHECK_OK(way_find(&head, &map, way));
     way_rewrite(way, &how);
     CHECK_OK(rewrite_request(&head, &how, &out));
     memcpy(text, out.data, out.len + 1);
@@ -36,8 +39,13 @@ TEST(rewrite_says_what_only_we_may_say)
     CHECK(way.inside);
     CHECK_STR(way.sandbox, ID);
     CHECK_STR(s, "GET /a HTTP/1.1\r\nHost: 80-" ID ".localhost\r\nX-B: c\r\n"
-                 "X-Forwarded-For: 1.1.1.1, 192.0.2.1\r\nX-Forwarded-Proto: http\r\n"
+                 "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\n"
                  "X-Forwarded-Host: 80-" ID ".localhost\r\n\r\n");
+    near = true; /* a proxy on this machine says whom it speaks for */
+    s = sent_on("GET /a HTTP/1.1\r\nHost: 80-" ID ".localhost\r\nX-Forwarded-For: 1.1.1.1\r\n\r\n",
+                "", &way);
+    CHECK(strstr(s, "\r\nX-Forwarded-For: 1.1.1.1, 192.0.2.1\r\n"));
+    near = false;
 }
 
 TEST(rewrite_keeps_the_length_whatever_connection_names)
@@ -47,6 +55,7 @@ TEST(rewrite_keeps_the_length_whatever_connection_names)
                             "Connection: content-length\r\n\r\n",
                             "mask:80", &way);
     CHECK(strstr(s, "\r\nContent-Length: 3\r\n"));
+    CHECK(strstr(s, "\r\nConnection: close\r\n\r\n")); /* nothing follows a body */
     CHECK(strstr(s, "\r\nHost: mask:80\r\n"));
 }
 
@@ -61,6 +70,35 @@ TEST(rewrite_passes_an_upgrade_on)
     CHECK(strncmp(s, "GET /ws HTTP/1.1\r\n", 18) == 0);
     CHECK(strstr(s, "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"));
     CHECK(!strstr(s, "E2b-Sandbox"));
+}
+
+TEST(rewrite_passes_no_upgrade_to_more_http)
+{
+    static const char *const to[] = { "h2c", "H2C", "websocket, h2c", "HTTP/2.0",
+                                      "TLS/1.2, HTTP/1.1" };
+    for (size_t i = 0; i < ARRAY_LEN(to); i++) {
+        struct way way;
+        char request[256];
+        (void)snprintf(request, sizeof(request),
+                       "GET / HTTP/1.1\r\nHost: 80-" ID ".localhost\r\nHTTP2-Settings: AAMAAABk\r\n"
+                       "Connection: Upgrade\r\nUpgrade: %s\r\n\r\n",
+                       to[i]);
+        const char *s = sent_on(request, "", &way);
+        CHECK(!strstr(s, "Upgrade"));
+        CHECK(!rewrite_upgrades(&head));
+    }
+}
+
+TEST(rewrite_lets_no_spelling_of_what_only_we_may_say_pass)
+{
+    struct way way;
+    const char *s =
+        sent_on("GET / HTTP/1.1\r\nHost: 80-" ID ".localhost\r\nX_Verified_User_Data: a\r\n"
+                "x-verified_user.data: b\r\nX_Forwarded_For: 1.1.1.1\r\nX_Other: c\r\n"
+                "X-Verified-User-Data-Too: d\r\nX-Verified-User: e\r\n\r\n",
+                "", &way);
+    CHECK(!strstr(s, ": a\r\n") && !strstr(s, ": b\r\n") && !strstr(s, "1.1.1.1"));
+    CHECK(strstr(s, ": c\r\n") && strstr(s, ": d\r\n") && strstr(s, ": e\r\n"));
 }
 
 TEST(rewrite_names_the_sandbox_to_warrend_itself)
@@ -86,8 +124,27 @@ TEST(rewrite_writes_answers_anew)
     struct buf out = BUF_INIT(4096);
     const char *s = "HTTP/1.0 200 Fine\nA: b\nConnection: close\nTransfer-Encodin: x\n\n";
     CHECK_OK(head_answer(s, strlen(s), false, &head));
-    CHECK_OK(rewrite_answer(&head, false, &out));
+    CHECK_OK(rewrite_answer(&head, true, false, &out));
     CHECK_STR(out.data,
               "HTTP/1.1 200 Fine\r\nA: b\r\nTransfer-Encodin: x\r\nConnection: close\r\n\r\n");
+    buf_done(&out);
+}
+
+TEST(rewrite_leaves_no_token_in_a_request_and_no_cookie_beyond_its_host)
+{
+    struct way way;
+    struct buf out = BUF_INIT(4096);
+    const char *s = sent_on("GET /a?warren_token=t&b=1 HTTP/1.1\r\nHost: 80-" ID ".localhost\r\n"
+                            "Cookie: warren_preview=t; a=1\r\nCookie: warren_preview=t\r\n"
+                            "Referer: http://x/?warren_token=t\r\nX-Verified-User-Data: {}\r\n\r\n",
+                            "", &way);
+    CHECK(strncmp(s, "GET /a?b=1 HTTP/1.1\r\n", 21) == 0);
+    CHECK(strstr(s, "\r\nCookie: a=1\r\nReferer: http://x/\r\n"));
+    CHECK(!strstr(s, "warren_") && !strstr(s, "X-Verified"));
+    static const char answer[] = "HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Domain=localhost; Path=/\r\n"
+                                 "Set-Cookie: warren_preview=x\r\nContent-Length: 0\r\n\r\n";
+    CHECK_OK(head_answer(answer, sizeof(answer) - 1, false, &head));
+    CHECK_OK(rewrite_answer(&head, true, true, &out));
+    CHECK_STR(out.data, "HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nContent-Length: 0\r\n\r\n");
     buf_done(&out);
 }

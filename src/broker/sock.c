@@ -1,6 +1,8 @@
 #include "broker/sock.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
@@ -73,6 +75,7 @@ ssize_t sock_read(struct sock *s, void *p, size_t n)
     do
         r = recv(s->fd, p, n, MSG_DONTWAIT);
     while (r < 0 && errno == EINTR);
+    s->got += r > 0 ? (uint64_t)r : 0;
     return r < 0 ? -errno : r;
 }
 
@@ -89,6 +92,7 @@ ssize_t sock_write(struct sock *s, const void *p, size_t n)
     do
         r = send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (r < 0 && errno == EINTR);
+    s->put += r > 0 ? (uint64_t)r : 0;
     return r < 0 ? -errno : r;
 }
 
@@ -104,4 +108,10 @@ void sock_end(struct sock *s)
         (void)SSL_shutdown(s->ssl);
     }
     (void)shutdown(s->fd, SHUT_WR);
+}
+
+void sock_hurry(const struct sock *s)
+{
+    const int on = 1;
+    (void)setsockopt(s->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 }

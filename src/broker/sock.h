@@ -19,6 +19,7 @@ struct sock {
     int fd;
     struct ssl_st *ssl; /* NULL: plain */
     uint32_t wanted;
+    uint64_t got, put;                   /* bytes of a plain one that nobody has counted yet */
     bool read_needs_out, write_needs_in; /* TLS has a word of its own to send or to get first */
 };
 
@@ -32,3 +33,6 @@ ssize_t sock_read(struct sock *s, void *p, size_t n);
 ssize_t sock_write(struct sock *s, const void *p, size_t n);
 bool sock_has_more(const struct sock *s); /* bytes that the loop does not see */
 void sock_end(struct sock *s);            /* we write no more */
+/* What came is acknowledged now: its sender may hold the rest back until then (Nagle), for as long as
+ * the kernel would wait for something to send along (40 ms). */
+void sock_hurry(const struct sock *s);

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "broker/origin.h"
+#include "broker/proof.h"
 #include "net/preview.h"
 
 #define ENVD_PORT 49983
@@ -12,17 +14,6 @@
 static bool is_answered_here(unsigned port)
 {
     return port == ENVD_PORT || port == INTERPRETER_PORT;
-}
-
-static int copy_token(const struct head_field *f, char out[BROKER_TOKEN_SIZE])
-{
-    if (!f)
-        return 0;
-    if (f->value.n >= BROKER_TOKEN_SIZE)
-        return -EINVAL;
-    memcpy(out, f->value.p, f->value.n);
-    out[f->value.n] = '\0';
-    return 0;
 }
 
 /* E2b-Sandbox-Id and -Port on a request that wants to become something else than HTTP. */
@@ -38,21 +29,36 @@ static bool find_by_headers(const struct head *h, struct way *r)
     return id_valid(r->sandbox);
 }
 
-int way_find(const struct head *h, const char *domain, struct way *ret_way)
+static bool wants_html(const struct head *h)
+{
+    const struct head_field *accept = head_find(h, "Accept");
+    bool html = false;
+    for (struct text a = accept ? accept->value : (struct text){ "", 0 }; a.n > 0; a.p++, a.n--)
+        html |= text_starts(a, "text/html");
+    return html;
+}
+
+int way_find(const struct head *h, const struct way_map *map, struct way *ret_way)
 {
     struct way r = { 0 };
-    const struct head_field *accept = head_find(h, "Accept");
-    bool by_host = preview_host(h->host.p, h->host.n, domain, r.sandbox, &r.port);
-    r.by_headers = !by_host && find_by_headers(h, &r);
-    r.api = !by_host && !r.by_headers && preview_is_api(h->host.p, h->host.n, domain);
-    r.inside = r.by_headers || (by_host && !is_answered_here(r.port));
-    if (!by_host && !r.by_headers) {
+    const char *host = h->host.p;
+    size_t n = h->host.n;
+    bool by_host = preview_host(host, n, map->domain, r.sandbox, &r.port);
+    bool by_alias = !by_host && plates_find(map->plates, host, n, r.sandbox, &r.port);
+    r.by_headers = !by_host && !by_alias && find_by_headers(h, &r);
+    bool named = by_host || by_alias || r.by_headers;
+    r.api = !named && preview_is_api(host, n, map->domain);
+    r.nobody = !named && !r.api && preview_is_below(host, n, map->domain);
+    r.inside = r.by_headers || by_alias || (by_host && !is_answered_here(r.port));
+    if (!named) {
         r.sandbox[0] = '\0';
         r.port = 0;
     }
-    for (struct text a = accept ? accept->value : (struct text){ "", 0 }; a.n > 0; a.p++, a.n--)
-        r.html |= text_starts(a, "text/html");
-    if (copy_token(head_find(h, "E2b-Traffic-Access-Token"), r.token) < 0)
+    r.html = wants_html(h);
+    enum proof_cookies cookies = origin_is_strange(h, map->domain, r.sandbox) ? PROOF_NO_COOKIE
+                                 : map->tls                                   ? PROOF_COOKIE_TLS
+                                                                              : PROOF_COOKIE;
+    if (r.inside && proof_find(h, cookies, &r.proof, &r.by_query) < 0)
         return -EINVAL;
     *ret_way = r;
     return 0;

@@ -23,6 +23,11 @@ int ns_host_new(const char *init_path, const char *furniture, struct ns_host **r
 void ns_host_free(struct ns_host *host);
 DEFINE_FREEP(struct ns_host *, ns_host_free)
 
+/* A descriptor of warren-init to run, as it is in the file `fd`; owned. The host's own if it is the same. */
+int ns_host_program(const struct ns_host *host, int fd, int *ret_fd, struct err *err);
+
+#define NS_SHM_BYTES (64ull * 1024 * 1024) /* what /dev/shm holds without a memory limit */
+
 struct ns_spec {
     const char *id;                  /* also its host name */
     int image_fd;                    /* the image's root, opened in our mount namespace */

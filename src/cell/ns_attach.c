@@ -22,9 +22,15 @@ int ns_attach_prepare(pid_t pid, int dir_fd, bool read_only, int *ret_mount_fd, 
 {
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-    _cleanup_fd_ int userns = open(path, O_RDONLY | O_CLOEXEC), mount = -1;
+    _cleanup_fd_ int userns = open(path, O_RDONLY | O_CLOEXEC);
     if (userns < 0)
         return err_set(err, errno, "cannot open the user namespace");
+    return ns_attach_show(userns, dir_fd, read_only, ret_mount_fd, err);
+}
+
+int ns_attach_show(int userns, int dir_fd, bool read_only, int *ret_mount_fd, struct err *err)
+{
+    _cleanup_fd_ int mount = -1;
     int r = mount_clone(dir_fd, "", &mount, err);
     if (r == 0)
         r = mount_set_flags(mount, VOLUME_FLAGS | (read_only ? MOUNT_ATTR_RDONLY : 0), err);
@@ -74,5 +80,14 @@ int ns_attach(int pidfd, int mount_fd, const char *path, struct err *err)
     _cleanup_fd_ int target = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
     if (target < 0)
         return err_set(err, errno, "cannot open '%s'", path);
+    struct statx sx; /* asked of a server, not of what is remembered of it */
+    if (statx(target, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MODE, &sx) < 0 &&
+        errno == ENOTCONN) {
+        (void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+        (void)close(take_fd(target));
+        target = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+        if (target < 0)
+            return err_set(err, errno, "cannot open '%s'", path);
+    }
     return same_file(target, mount_fd) ? 0 : mount_place(mount_fd, target, err);
 }

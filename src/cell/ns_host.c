@@ -165,12 +165,21 @@ static int make_masks(int dir, struct err *err)
     return 0;
 }
 
+/* For programs of the keeper's that remember things while the machine is up. */
+static int make_cache(int base, struct err *err)
+{
+    static const struct mount_option options[] = { { "mode", "0700" }, { "size", "1m" } };
+    _cleanup_fd_ int fs = -1;
+    int r = mount_new("tmpfs", options, ARRAY_LEN(options), 0, &fs, err);
+    return r < 0 ? r : mount_place_at(fs, base, "cache", err);
+}
+
 static int make_furniture(const char *path, struct err *err)
 {
     _cleanup_fd_ int base = open_in(AT_FDCWD, path, err);
     if (base < 0)
         return base;
-    static const char *const hooks[] = { "root", "proc", "sys", "own-dev" };
+    static const char *const hooks[] = { "root", "proc", "sys", "own-dev", "cache" };
     for (size_t i = 0; i < ARRAY_LEN(hooks); i++) /* where a cell's child assembles its parts */
         if (mkdirat(base, hooks[i], 0711) < 0 && errno != EEXIST)
             return err_set(err, errno, "cannot make the furniture");
@@ -178,7 +187,7 @@ static int make_furniture(const char *path, struct err *err)
     if (r == 0)
         r = furnish(base, "masks", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,
                     make_masks, err);
-    return r;
+    return r == 0 ? make_cache(base, err) : r;
 }
 
 /* ---- init's binary ---- */
@@ -234,6 +243,29 @@ int ns_host_new(const char *init_path, const char *furniture, struct ns_host **r
     find_masks(h);
     *ret_host = take_ptr(h);
     return 0;
+}
+
+static bool same_contents(int a, int b)
+{
+    char x[16384], y[16384];
+    for (off_t at = 0;; at += (off_t)sizeof(x)) {
+        ssize_t n = pread(a, x, sizeof(x), at), m = pread(b, y, sizeof(y), at);
+        if (n != m || n < 0 || memcmp(x, y, (size_t)n) != 0)
+            return false;
+        if (n < (ssize_t)sizeof(x))
+            return true;
+    }
+}
+
+int ns_host_program(const struct ns_host *h, int fd, int *ret_fd, struct err *err)
+{
+    char path[32];
+    if (same_contents(h->init_fd, fd)) {
+        *ret_fd = fcntl(h->init_fd, F_DUPFD_CLOEXEC, 3);
+        return *ret_fd < 0 ? err_set(err, errno, "cannot open warren-init") : 0;
+    }
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return seal_init(path, ret_fd, err);
 }
 
 void ns_host_free(struct ns_host *h)

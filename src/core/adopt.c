@@ -5,8 +5,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/count.h"
+#include "core/idle.h"
 #include "core/keeper.h"
 #include "core/life.h"
+#include "core/pause.h"
 #include "core/row.h"
 #include "core/timers.h"
 
@@ -33,7 +35,7 @@ static int load_row(void *ctx, const struct store_sandbox *row)
     b->busy = false;
     /* No one could use it while we were away: idleness counts from now. */
     b->quiet_ms = clock_now_ms();
-    b->idle_next_ms = timers_idle_next(&b->s.spec, b->quiet_ms);
+    b->idle_next_ms = idle_next(core, b, b->quiet_ms);
     int r = box_add(core, b);
     if (r < 0)
         box_free(b);
@@ -48,11 +50,26 @@ static int settle(struct core *core, struct box *b, bool alive, struct err *err)
     case SANDBOX_DELETING: return life_delete(core, b, b->s.cause, err);
     case SANDBOX_STOPPING: return life_stop(core, b, b->s.cause, err);
     case SANDBOX_RUNNING: return alive ? 0 : life_stop(core, b, CAUSE_CRASHED, err);
-    case SANDBOX_STOPPED: /* a start was cut: its client saw it fail */
+    case SANDBOX_STOPPED:       /* a start was cut: its client saw it fail */
+        if (b->s.spec.archived) /* its files are elsewhere; done twice is fine */
+            return keeper_ask_cell(core, KEEPER_DELETE, b->s.id, err);
         return alive ? keeper_ask_cell(core, KEEPER_STOP, b->s.id, err) : 0;
+    case SANDBOX_PAUSING: return pause_settle(core, b, err);
+    case SANDBOX_PAUSED: b->unsure = alive; return 0;
+    case SANDBOX_RESUMING: return resume_settle(core, b, alive, err);
+    case SANDBOX_FROZEN: /* never stored */
+    case SANDBOX_ARCHIVED:
     case SANDBOX_GONE: return 0;
     }
     return -EPROTO;
+}
+
+/* Since when is not known; what it took while we were away was not work. */
+static void stays_frozen(struct box *b)
+{
+    b->frost = FROST_SET;
+    b->s.frozen_ms = clock_now_ms();
+    b->meter.asleep = true;
 }
 
 static void settle_all(struct core *core, const struct keeper_row *rows, size_t n)
@@ -68,6 +85,12 @@ static void settle_all(struct core *core, const struct keeper_row *rows, size_t 
             continue;
         if (settle(core, held, row && row->running, &err) < 0)
             log_warn("not settled, will be tried again sandbox=%s err=\"%s\"", held->s.id, err.msg);
+        if (held->s.state == SANDBOX_RUNNING && row && row->frozen)
+            stays_frozen(held);
+        if (held->s.state == SANDBOX_RUNNING && held->s.spec.autosave.every_ms)
+            held->save_next_ms =
+                autosave_next(&held->s.spec.autosave,
+                              autosave_last(core, held->s.owner, held->s.id), clock_now_ms());
         running += !held->removed && held->s.state == SANDBOX_RUNNING;
         box_release(core, held);
     }
@@ -94,6 +117,8 @@ int adopt(struct core *core, struct err *err)
     if (r < 0)
         return r == -ENOMEM ? err_set(err, ENOMEM, "cannot allocate the sandboxes") : r;
     r = usage_load(core, err);
+    if (r >= 0)
+        r = leases_load(core, err);
     if (r >= 0)
         r = keeper_ask_list(core, KEEPER_LIST, &rows, &n, err);
     if (r < 0)

@@ -4,18 +4,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/fd.h"
-#include "core/private.h"
+#include "core/archive_program.h"
 
 #define PIPE_BYTES (1024 * 1024)
 #define STALL_MS 60000
-#define HIGH_FD 16 /* above every number the program gets its descriptors under */
-#define PROGRAM_MAX 32
 
 struct archiver {
     struct file_call *call; /* reads the report */
@@ -34,65 +31,11 @@ bool archiver_format_known(const char *format, bool unpack)
 
 /* ---- starting it ---- */
 
-/* Copies with numbers out of the way of 0 to 4, where they are to go. */
-static int raise_fds(const int *fds, int *ret_high, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        ret_high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, HIGH_FD);
-        if (ret_high[i] < 0) {
-            int r = -errno;
-            fd_close_all(ret_high, i);
-            return r;
-        }
-    }
-    return 0;
-}
-
-/* high: the archive's bytes, init's connection, the report; the program itself. */
-static int spawn_with(const int high[4], const char *job, const char *format, bool packs,
-                      pid_t *ret_pid)
-{
-    char program[PROGRAM_MAX];
-    const char *argv[] = { "warren-archive", job, format, NULL };
-    char *envp[] = { NULL };
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t at;
-    sigset_t none, all;
-
-    (void)snprintf(program, sizeof(program), "/proc/self/fd/%d", high[3]);
-    if (posix_spawn_file_actions_init(&fa) != 0)
-        return -ENOMEM;
-    if (posix_spawnattr_init(&at) != 0) {
-        (void)posix_spawn_file_actions_destroy(&fa);
-        return -ENOMEM;
-    }
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    (void)posix_spawnattr_setsigmask(&at, &none);
-    (void)posix_spawnattr_setsigdefault(&at, &all);
-    (void)posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    int r = posix_spawn_file_actions_adddup2(&fa, high[0], packs ? 1 : 0);
-    if (r == 0)
-        r = posix_spawn_file_actions_addopen(&fa, packs ? 0 : 1, "/dev/null", O_RDWR, 0);
-    if (r == 0)
-        r = posix_spawn_file_actions_adddup2(&fa, high[1], 3);
-    if (r == 0)
-        r = posix_spawn_file_actions_adddup2(&fa, high[2], 4);
-    if (r == 0) /* everything else is close-on-exec */
-        r = posix_spawn(ret_pid, program, &fa, &at, (char *const *)(uintptr_t)argv, envp);
-    (void)posix_spawn_file_actions_destroy(&fa);
-    (void)posix_spawnattr_destroy(&at);
-    return -r;
-}
-
 static int start(struct core *core, struct archiver *a, const char *format, bool packs,
                  struct err *err)
 {
-    int data[2], report[2], high[4];
+    int data[2], report[2];
 
-    if (core->archive_fd <= 0)
-        return err_name(err, ENOENT, "not_supported",
-                        "warren-archive is not installed beside warrend");
     if (pipe2(data, O_CLOEXEC) < 0)
         return err_set(err, errno, "cannot make a pipe");
     _cleanup_fd_ int ours = data[packs ? 0 : 1];
@@ -103,16 +46,14 @@ static int start(struct core *core, struct archiver *a, const char *format, bool
         return err_set(err, errno, "cannot make a socket pair");
     _cleanup_fd_ int told = report[0];
     _cleanup_fd_ int tells = report[1];
-    const int fds[] = { theirs, file_call_fd(a->call), tells, core->archive_fd };
-    int r = raise_fds(fds, high, ARRAY_LEN(fds));
+    const struct archive_ends ends = { .in = packs ? -1 : theirs,
+                                       .out = packs ? theirs : -1,
+                                       .third = file_call_fd(a->call), /* init's connection */
+                                       .report = tells };
+    const char *const words[] = { packs ? "pack" : "unpack", format, NULL };
+    int r = archive_program_start(core, words, &ends, &a->pid, err);
     if (r < 0)
-        return err_set(err, -r, "cannot hand descriptors over");
-    r = spawn_with(high, packs ? "pack" : "unpack", format, packs, &a->pid);
-    fd_close_all(high, ARRAY_LEN(high));
-    if (r < 0) {
-        a->pid = 0;
-        return err_set(err, -r, "cannot start warren-archive");
-    }
+        return r;
     file_call_redirect(a->call, take_fd(told));
     a->fd = take_fd(ours);
     return 0;

@@ -84,9 +84,9 @@ static int not_ready(struct run *run, const char *why, struct err *err)
 
 static int start(struct run *run, bool told, struct err *err)
 {
-    struct process_spec spec = { .argv = run->boot->argv,
-                                 .label = (char[]){ "start" },
-                                 .no_output = true };
+    struct process_spec spec = {
+        .argv = run->boot->argv, .label = (char[]){ "start" }, .no_output = true, .own = true
+    };
     struct process p = { 0 };
     int r = process_start(run->core, run->s, &spec, &run->start, &p, err);
     if (r < 0)
@@ -130,9 +130,9 @@ static int try_command(struct run *run, struct err *err)
     _cleanup_(process_stream_freep) struct process_stream *st = NULL;
     int64_t half = run->boot->timeout_ms / 2, most = half > TRY_MS ? half : TRY_MS;
     int64_t until = clock_mono_ms() + most;
-    struct process_spec spec = { .argv = run->boot->ready_argv,
-                                 .label = (char[]){ "ready" },
-                                 .timeout_ms = most };
+    struct process_spec spec = {
+        .argv = run->boot->ready_argv, .label = (char[]){ "ready" }, .timeout_ms = most, .own = true
+    };
     struct process_event ev;
     int r = process_start(run->core, run->s, &spec, &st, NULL, err);
     if (r < 0)

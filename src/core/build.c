@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/build_private.h"
+#include "core/network.h"
 #include "core/quota.h"
 
 #define LOG_MODULE "build"
@@ -241,11 +242,14 @@ static int init(struct build *b, const struct build_config *config, struct err *
     (void)pthread_cond_init(&b->room, NULL);
     (void)snprintf(b->owner, sizeof(b->owner), "%s", config->owner);
     int r = image_name_normal(config->name, b->name, err);
+    if (r >= 0)
+        r = network_check(config->network, err);
     if (r < 0)
         return r;
     b->dockerfile_name = strdup(config->dockerfile ? config->dockerfile : "Dockerfile");
     b->target = config->target ? strdup(config->target) : NULL;
-    if (!b->dockerfile_name || (config->target && !b->target))
+    b->network = config->network ? strdup(config->network) : NULL;
+    if (!b->dockerfile_name || (config->target && !b->target) || (config->network && !b->network))
         return err_set(err, ENOMEM, "cannot allocate a build");
     b->more_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (b->more_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b->alive) < 0)
@@ -333,5 +337,6 @@ void build_free(struct build *build)
     build_recipe_done(b);
     free(b->dockerfile_name);
     free(b->target);
+    free(b->network);
     free(b);
 }

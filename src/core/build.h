@@ -48,6 +48,7 @@ struct build_config {
     const char *owner, *name;
     const char *dockerfile; /* in the context; NULL: "Dockerfile" */
     const char *target;     /* NULL: the last stage */
+    const char *network;    /* what commands of its steps may reach (network.h); NULL: nothing */
     const struct pairs *args;
     bool no_cache;
     bool public;

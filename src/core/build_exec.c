@@ -165,6 +165,20 @@ static int run(struct build *b, struct build_stage *st, struct build_cell *cell,
     return r < 0 ? r : watch(b, stream, err);
 }
 
+static int run_connected(struct build *b, struct build_stage *st, struct build_cell *cell,
+                         const struct dockerfile_step *step, struct err *err)
+{
+    struct sandbox s = cell->s; /* borrowed */
+    s.spec.network = b->network;
+    int r = networks_attach(b->core, &s, err);
+    if (r >= 0)
+        r = run(b, st, cell, step, err);
+    if (networks_has(&s.spec))
+        networks_detach(b->core, s.id);
+    return r;
+}
+
+/* The network is not in it: what a step makes shall not depend on that. */
 static int key_of(struct build *b, const struct build_stage *st, const struct dockerfile_step *step,
                   char ret_key[DIGEST_SIZE], struct err *err)
 {
@@ -227,7 +241,7 @@ int build_exec(struct build *b, struct build_stage *st, const struct dockerfile_
         return r < 0 ? r : 0;
     r = build_work_cell(b, st, &cell, err);
     if (r >= 0)
-        r = run(b, st, &cell, step, err);
+        r = run_connected(b, st, &cell, step, err);
     if (r >= 0)
         r = build_commit(b, st, &cell, key, made_by, err);
     build_cell_done(b, &cell);

@@ -55,7 +55,7 @@ struct build {
     struct build *next; /* in core->builds */
     char owner[OWNER_MAX];
     char name[IMAGE_NAME_MAX];
-    char *dockerfile_name, *target;
+    char *dockerfile_name, *target, *network;
     bool no_cache, public, trusted;
     bool recipe;              /* no Dockerfile: `file` was made from one */
     char home[OWNER_MAX + 8]; /* of the step's user */
@@ -174,7 +174,7 @@ typedef int build_source_fn(void *ctx, const struct file_entry *e, const char *p
                             struct err *err);
 int build_source_each(struct build *b, const struct build_source *src, build_source_fn *fn,
                       void *ctx, struct err *err);
-/* Adds names, modes and contents, in whatever order they came; `owners` too. */
+/* build_source_hash.c: adds names, modes and contents, in whatever order they came; `owners` too. */
 int build_source_hash(struct build *b, const struct build_source *src, bool owners,
                       struct build_key *key, struct err *err);
 

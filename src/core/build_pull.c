@@ -55,7 +55,8 @@ int build_pull(struct build *b, const char *name, struct err *err)
     if (reference_parse(name, strlen(name), host, &ref, NULL) < 0)
         return err_name(err, ENOENT, "image_not_found",
                         "line %u: no image '%.128s' here, and its name does not say where it is; "
-                        "`warren image pull` fetches images",
+                        "`warren image pull` fetches images, and the daemon's option "
+                        "default-registry says where names without a host are",
                         b->line, name);
     int r = pull_start(b->core, &config, &t, err);
     return r < 0 ? err_wrap(err, r, "line %u", b->line) : follow(b, t, err);

@@ -1,9 +1,7 @@
 #include "core/bundle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "base/json.h"
@@ -15,7 +13,6 @@
 #define BLOCK (256 * 1024)
 #define LINKS_DEEP 8
 #define NESTED_MAX 4 /* an index in an index in … */
-#define PIPE_BYTES (1024 * 1024)
 
 struct member {
     char *name;
@@ -135,19 +132,11 @@ static int take_frame(struct bundle *a, int in, struct err *err)
 static int read_members(struct bundle *a, int blob, struct err *err)
 {
     struct keeper_request req;
-    struct keeper_reply reply;
-    int ends[2];
-    _cleanup_fd_ int sock = -1;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_set(err, errno, "cannot make a pipe");
-    _cleanup_fd_ int in = ends[0];
-    (void)fcntl(in, F_SETPIPE_SZ, PIPE_BYTES);
+    _cleanup_fd_ int in = -1, sock = -1;
     memset(&req, 0, sizeof(req));
     req.version = KEEPER_VERSION;
     req.op = KEEPER_SPLIT;
-    const int fds[] = { blob, ends[1] };
-    int r = keeper_ask_begin(a->core, &req, fds, ARRAY_LEN(fds), &sock, err);
-    (void)close(ends[1]);
+    int r = keeper_ask_piped(a->core, &req, &blob, 1, &in, &sock, err);
     if (r < 0)
         return r;
     struct err why = ERR_INIT;
@@ -159,10 +148,9 @@ static int read_members(struct bundle *a, int blob, struct err *err)
             *err = why;
         return r;
     }
-    if (keeper_ask_next(sock, &reply) < 0)
-        return err_name(err, ENOTCONN, "keeper_unavailable",
-                        "warren-keeper went away while it read the archive; try again");
-    int said = keeper_ask_result(&reply, err);
+    int said = keeper_ask_finish(sock, 0, "read the archive", NULL, err);
+    if (said == -ENOTCONN)
+        return said;
     if (a->ended)
         return 0;
     return said < 0 ? said : err_set(err, EPIPE, "the archive could not be taken apart");
@@ -176,7 +164,7 @@ static const struct member *find(const struct bundle *a, const char *name)
     return NULL;
 }
 
-int bundle_open(struct core *core, const char *digest, struct bundle **ret_a, struct err *err)
+int bundle_open_any(struct core *core, const char *digest, struct bundle **ret_a, struct err *err)
 {
     _cleanup_fd_ int blob = -1;
     _cleanup_(bundle_freep) struct bundle *a = calloc(1, sizeof(*a));
@@ -190,9 +178,18 @@ int bundle_open(struct core *core, const char *digest, struct bundle **ret_a, st
         return r;
     if (!a->rootfs && a->n == 0)
         return err_name(err, EINVAL, "invalid_image", "the archive is empty");
-    if (!a->rootfs && (find(a, "index.json") || find(a, "manifest.json")))
+    if (!a->rootfs)
         *ret_a = take_ptr(a);
     return 0;
+}
+
+int bundle_open(struct core *core, const char *digest, struct bundle **ret_a, struct err *err)
+{
+    _cleanup_(bundle_freep) struct bundle *a = NULL;
+    int r = bundle_open_any(core, digest, &a, err);
+    if (r >= 0 && a && (find(a, "index.json") || find(a, "manifest.json")))
+        *ret_a = take_ptr(a);
+    return r;
 }
 
 /* ---- understanding it ---- */
@@ -234,6 +231,20 @@ static int read_blob(const struct bundle *a, const char *digest, struct buf *out
     (void)snprintf(name, sizeof(name), "blobs/sha256/%.64s", digest + DIGEST_HEX);
     const struct member *m = follow(a, name, err);
     buf_clear(out);
+    return m ? read_text(a, m, out, err) : -EINVAL;
+}
+
+bool bundle_has(const struct bundle *a, const char *digest)
+{
+    char name[DIGEST_SIZE + 16];
+    (void)snprintf(name, sizeof(name), "blobs/sha256/%.64s", digest + DIGEST_HEX);
+    const struct member *m = find(a, name);
+    return m && !m->target;
+}
+
+int bundle_text(const struct bundle *a, const char *name, struct buf *out, struct err *err)
+{
+    const struct member *m = follow(a, name, err);
     return m ? read_text(a, m, out, err) : -EINVAL;
 }
 

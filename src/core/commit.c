@@ -5,11 +5,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/images.h"
-#include "core/row.h"
 #include "core/table.h"
 
 #define LOG_MODULE "image"
-#define HOLD_MS 10000 /* another operation on the same sandbox */
 
 /* What the sandbox lies on. */
 struct ground {
@@ -157,18 +155,6 @@ static int commit(struct core *core, const struct box *b, struct ground *g,
     return *ret_config ? 0 : err_set(err, ENOMEM, "cannot write a configuration");
 }
 
-static int hold_box(struct core *core, const char *owner, const char *who, struct box **ret_b,
-                    struct err *err)
-{
-    int r = box_hold(core, owner, who, HOLD_MS, ret_b);
-    if (r == -ENOENT)
-        return row_missing(core, owner, who, NULL, err);
-    if (r == -EBUSY)
-        return err_name(err, EBUSY, "sandbox_busy",
-                        "sandbox '%.64s' is still busy with another operation; try again", who);
-    return r;
-}
-
 int image_commit(struct core *core, const char *owner, const char *who, const char *name,
                  const struct image_changes *changes, struct image *ret_image, struct err *err)
 {
@@ -179,15 +165,11 @@ int image_commit(struct core *core, const char *owner, const char *who, const ch
     char normal[IMAGE_NAME_MAX];
     int r = image_name_normal(name, normal, err);
     if (r >= 0)
-        r = hold_box(core, owner, who, &b, err);
+        r = sandbox_hold_settled(core, owner, who, &b, err);
     if (r < 0)
         return r;
     image_hold_begin(core, &hold);
-    if (b->s.state != SANDBOX_RUNNING && b->s.state != SANDBOX_STOPPED)
-        r = err_name(err, EBUSY, "sandbox_busy", "sandbox '%.64s' is %s", who,
-                     sandbox_state_name(b->s.state));
-    if (r >= 0)
-        r = commit(core, b, &g, changes, &config, err);
+    r = commit(core, b, &g, changes, &config, err);
     box_release(core, b);
     if (r >= 0)
         r = image_create(core, owner, normal, false, config, NULL, g.layers, g.n, ret_image, err);

@@ -7,13 +7,17 @@
 #include <unistd.h>
 
 #include "core/adopt.h"
+#include "core/certs.h"
 #include "core/count.h"
+#include "core/ledger.h"
 #include "core/pool.h"
+#include "core/portwatch.h"
 #include "core/replay.h"
 #include "core/table.h"
 #include "core/timers.h"
 #include "core/wait.h"
 #include "core/watch.h"
+#include "core/who.h"
 
 #define PATH_SIZE 4096
 
@@ -47,6 +51,14 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->secrets.lock, NULL);
     (void)pthread_mutex_init(&core->secrets.change, NULL);
     (void)pthread_mutex_init(&core->usage.flush, NULL);
+    (void)pthread_mutex_init(&core->told, NULL);
+    (void)pthread_mutex_init(&core->passes.lock, NULL);
+    (void)pthread_mutex_init(&core->portwatch.lock, NULL);
+    wait_init(&core->portwatch.wake);
+    (void)pthread_mutex_init(&core->aliases.lock, NULL);
+    (void)pthread_mutex_init(&core->aliases.change, NULL);
+    (void)pthread_mutex_init(&core->ledger.lock, NULL);
+    (void)pthread_mutex_init(&core->ledger.io, NULL);
     wait_init(&core->feed.more);
     wait_init(&core->images.made);
     core->blobs.dir = core->blobs.partial = core->uploads_dir = -1;
@@ -56,6 +68,10 @@ static int init(struct core *core, const struct core_config *config, struct err 
     wait_init(&core->timers.wake);
     wait_init(&core->workers.more);
     wait_init(&core->usage.wake);
+    wait_init(&core->ledger.more);
+    wait_init(&core->ledger.settled);
+    core->ledger.last = &core->ledger.first;
+    core->ledger.dir = -1;
     wait_init(&core->volumes.changed);
     int r = table_init(&core->table);
     if (r < 0)
@@ -63,8 +79,15 @@ static int init(struct core *core, const struct core_config *config, struct err 
     core->archive_fd = config->archive_fd;
     core->broker_fd = config->broker_fd > 0 ? fcntl(config->broker_fd, F_DUPFD_CLOEXEC, 0) : -1;
     core->run_dir = strdup(config->run_dir);
-    if (!core->run_dir)
+    core->egress_open = strdup(config->egress_open ? config->egress_open : "");
+    if (!core->run_dir || !core->egress_open)
         return err_set(err, ENOMEM, "cannot allocate a path");
+    int limits = limits_parse(config->network_limits, &core->limits, err);
+    if (limits == 0)
+        limits = limits_parse(config->network_limits_most, &core->limits_most, err);
+    int archives = archives_init(core, config->archive, err);
+    if (limits < 0 || archives < 0)
+        return limits < 0 ? limits : archives;
     return registries_init(&core->registries, config, err);
 }
 
@@ -86,6 +109,10 @@ static int load(struct core *core, const struct core_config *config, struct err 
     if (r >= 0)
         r = secrets_load(core, dir, err);
     if (r >= 0)
+        r = passes_load(core, err);
+    if (r >= 0)
+        r = aliases_load(core, err);
+    if (r >= 0)
         r = blobs_open(core, config->data_dir, err);
     if (r >= 0)
         r = uploads_open(core, config->data_dir, err);
@@ -98,9 +125,17 @@ static int load(struct core *core, const struct core_config *config, struct err 
     if (r >= 0)
         r = volumes_load(core, err);
     if (r >= 0)
+        r = checkpoints_load(core, err);
+    if (r >= 0)
+        r = archives_load(core, err);
+    if (r >= 0)
         r = adopt(core, err);
     if (r >= 0)
+        r = ledger_open(core, dir, err);
+    if (r >= 0)
         r = volumes_adopt(core, err);
+    if (r >= 0)
+        r = checkpoints_adopt(core, err);
     return r;
 }
 
@@ -117,6 +152,8 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
     if (r >= 0)
         r = usage_start(core, config, err); /* before the jobs, which read its settings */
     if (r >= 0)
+        r = ledger_start(core, err);
+    if (r >= 0)
         r = jobs_start(core, err);
     if (r >= 0)
         r = timers_start(core, err);
@@ -128,6 +165,8 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
         r = volumes_start(core, err);
     if (r >= 0)
         r = watch_start(core, err);
+    if (r >= 0)
+        r = portwatch_start(core, err);
     if (r < 0)
         return r;
     *ret_core = take_ptr(core);
@@ -140,13 +179,17 @@ void core_free(struct core *core)
         return;
     atomic_store(&core->stopping, true);
     events_close(core);
+    who_stop(core);
     template_builds_stop(core);
+    portwatch_stop(core);
     watch_stop(core);
     timers_stop(core);
     jobs_stop(core);
     warm_pool_stop(core);
+    ledger_stop(core);
     usage_stop(core);
     volumes_stop(core);
+    certs_stop(core);
     if (core->broker_fd > 0)
         (void)close(core->broker_fd);
     table_done(&core->table);
@@ -157,12 +200,17 @@ void core_free(struct core *core)
     keyring_done(&core->keyring);
     templates_done(&core->templates);
     volumes_done(&core->volumes);
+    checkpoints_done(&core->checkpoints);
+    archives_done(&core->archives);
     secrets_done(&core->secrets);
+    passes_done(&core->passes);
+    aliases_done(&core->aliases);
     teams_done(&core->teams);
     replays_done(core);
     store_close(core->store);
     registries_done(&core->registries);
     free(core->run_dir);
+    free(core->egress_open);
     free(core);
 }
 
@@ -190,15 +238,25 @@ void core_counts(struct core *core, struct core_counts *ret_counts)
         .builds = atomic_load(&core->builds_done),
         .build_failures = atomic_load(&core->build_failures),
         .warm_creates = atomic_load(&core->warm_creates),
+        .freezes = atomic_load(&core->freezes),
         .pool_ready = warm_pool_ready(core),
         .pool_size = core->pool.blank.size,
     };
+    struct network_counts *out = &core->ledger.counts[0], *in = &core->ledger.counts[1];
+    c.egress.sent_bytes = atomic_load(&out->sent_bytes);
+    c.egress.received_bytes = atomic_load(&out->received_bytes);
+    c.egress.connections = atomic_load(&out->connections);
+    c.egress.denied = atomic_load(&out->denied);
+    c.previews.sent_bytes = atomic_load(&in->sent_bytes);
+    c.previews.received_bytes = atomic_load(&in->received_bytes);
+    c.previews.connections = atomic_load(&in->connections);
     struct table *t = &core->table;
     (void)pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n; i++) {
         c.running += t->sorted[i]->s.state == SANDBOX_RUNNING;
-        c.stopped += t->sorted[i]->s.state == SANDBOX_STOPPED;
-        c.states[t->sorted[i]->s.state]++;
+        c.stopped +=
+            t->sorted[i]->s.state == SANDBOX_STOPPED || t->sorted[i]->s.state == SANDBOX_PAUSED;
+        c.states[sandbox_shown(&t->sorted[i]->s)]++;
     }
     (void)pthread_mutex_unlock(&t->lock);
     *ret_counts = c;

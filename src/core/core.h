@@ -13,6 +13,7 @@ struct core;
 #define OWNER_MAX 64
 #define OWNER_DEFAULT "default" /* the team that is always there */
 
+struct archive_config;
 struct core_config {
     const char *data_dir;      /* <data>/state/warren.db is ours; the rest is the keeper's */
     const char *run_dir;       /* <run>/keeper.sock, <run>/cells/<id>/init.sock */
@@ -21,11 +22,14 @@ struct core_config {
     int64_t usage_interval_ms; /* how often each sandbox's use is read; 0: only at its end */
     unsigned usage_keep_days;  /* 0: for ever */
     int archive_fd;            /* the program warren-archive (O_PATH), kept; 0 or below: none */
-    int broker_fd;             /* the link to warren-broker; 0 or below: none */
+    const char *network_limits, *network_limits_most; /* as limits.h reads them; NULL: none */
+    int broker_fd; /* the link to warren-broker; 0 or below: none */
     /* registries of images; the texts may be NULL */
     const char *default_registry; /* the host of names that have none */
     const char *registry_allow;   /* hosts that teams may use; none: every public one */
     unsigned registry_timeout_s;  /* of silence; 0: the usual */
+    const char *egress_open;      /* ranges that the operator opened, for buckets; NULL: none */
+    const struct archive_config *archive; /* archive.h; NULL: no object storage */
 };
 
 /* Opens the state, adopts what runs, finishes what was half done, starts the timers. The strings
@@ -40,7 +44,11 @@ struct core_counts {
     uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
     uint64_t builds, build_failures;
     uint64_t warm_creates; /* of the creates: from a cell that was ready */
-    unsigned states[8];    /* by enum sandbox_state */
+    uint64_t freezes;
+    struct {
+        uint64_t sent_bytes, received_bytes, connections, denied;
+    } egress, previews;  /* since the daemon's start; connections: or requests */
+    unsigned states[16]; /* by enum sandbox_state */
     unsigned running, stopped, pool_ready, pool_size;
 };
 void core_counts(struct core *core, struct core_counts *ret_counts);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/idle.h"
 #include "core/keeper.h"
 #include "core/table.h"
 #include "core/wait.h"
@@ -14,7 +15,7 @@
 #define DAY_MS (24 * HOUR_MS)
 #define GAP_ROUNDS 3       /* readings this many rounds apart have a gap between them */
 #define INTERVAL_MS 10000  /* where no thread looks */
-#define STOPPED_MS 60000   /* a stopped one's disk is counted on this often */
+#define STOPPED_MS 60000   /* the disk of one that rests is counted on this often */
 #define PENDING_MAX 100000 /* entries kept while the database takes none */
 
 /* Something was used, and how far that counts. */
@@ -43,6 +44,14 @@ static void push(struct core *core, const struct usage_entry *e)
     u->pending[u->n++] = *e;
 }
 
+/* What a counter has gone on by. */
+static uint64_t since(uint64_t now, uint64_t *counted)
+{
+    uint64_t more = now > *counted ? now - *counted : 0;
+    *counted += more;
+    return more;
+}
+
 static void count(struct core *core, struct box *b, int64_t now, const struct meter_reading *r,
                   bool gone)
 {
@@ -50,8 +59,12 @@ static void count(struct core *core, struct box *b, int64_t now, const struct me
     if (b->meter.at_ms == 0)
         return; /* it never ran */
     e.amount = meter_advance(&b->meter, now, r, core->usage.gap_ms);
+    e.amount.rx_bytes = since(b->rx_bytes, &b->meter.rx_bytes);
+    e.amount.tx_bytes = since(b->tx_bytes, &b->meter.tx_bytes);
     e.to_ms = b->meter.at_ms;
     e.after = b->meter;
+    if (r && !r->dead && b->meter.running)
+        idle_saw_cpu(b, now, r->cpu_us);
     if (r && !r->dead)
         samples_add(&b->samples, &(struct sample){ .at_ms = e.to_ms,
                                                    .span_ms = e.to_ms - e.from_ms,
@@ -67,6 +80,12 @@ void usage_begun(struct core *core, struct box *b, int64_t now_ms, uint64_t cpu_
 {
     count(core, b, now_ms, NULL, false); /* the disk of one that was stopped */
     meter_start(&b->meter, now_ms, cpu_us);
+}
+
+void usage_asleep(struct core *core, struct box *b, bool asleep, int64_t now_ms)
+{
+    count(core, b, now_ms, NULL, false);
+    b->meter.asleep = asleep;
 }
 
 void usage_ended(struct core *core, struct box *b, const struct keeper_usage *last, bool gone)
@@ -94,27 +113,59 @@ void usage_died(struct core *core, const char *id, const struct keeper_usage *la
     (void)pthread_mutex_unlock(&core->table.lock);
 }
 
+void usage_carried(struct core *core, const char *id, const char *owner, uint64_t rx_bytes,
+                   uint64_t tx_bytes)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct box *b = box_find(&core->table, NULL, id);
+    if (b) {
+        b->rx_bytes += rx_bytes;
+        b->tx_bytes += tx_bytes;
+        idle_saw_bytes(core, b, clock_now_ms());
+    } else if (owner[0]) { /* its last words */
+        struct usage_entry e = { .from_ms = clock_now_ms(), .gone = true };
+        e.to_ms = e.from_ms;
+        e.amount.rx_bytes = rx_bytes;
+        e.amount.tx_bytes = tx_bytes;
+        (void)snprintf(e.id, sizeof(e.id), "%s", id);
+        (void)snprintf(e.owner, sizeof(e.owner), "%s", owner);
+        push(core, &e);
+    }
+    (void)pthread_mutex_unlock(&core->table.lock);
+}
+
 /* ---- writing ---- */
+
+/* A share of a whole of which so much is left; the last gets all of that. */
+static uint64_t part(uint64_t *left, uint64_t whole, double share, bool last)
+{
+    uint64_t n = last ? *left : (uint64_t)((double)whole * share);
+    n = n > *left ? *left : n;
+    *left -= n;
+    return n;
+}
 
 /* Shares what was used among the hours it was used in. */
 static int write_hours(struct core *core, const struct usage_entry *e, struct err *err)
 {
     int64_t whole = e->to_ms - e->from_ms;
     uint64_t cpu_left = e->amount.cpu_us;
+    uint64_t rx_left = e->amount.rx_bytes, tx_left = e->amount.tx_bytes;
     int r = 0;
     for (int64_t at = e->from_ms; r >= 0;) {
         int64_t hour = at / HOUR_MS, end = (hour + 1) * HOUR_MS;
         bool last = end >= e->to_ms;
         double share = whole > 0 ? (double)((last ? e->to_ms : end) - at) / (double)whole : 1;
-        uint64_t cpu = last ? cpu_left : (uint64_t)((double)e->amount.cpu_us * share);
-        cpu = cpu > cpu_left ? cpu_left : cpu;
-        cpu_left -= cpu;
-        struct store_usage row = { .owner = e->owner,
-                                   .sandbox = e->id,
-                                   .hour = hour,
-                                   .cpu_us = (int64_t)cpu,
-                                   .memory_gib_s = e->amount.memory_gib_s * share,
-                                   .disk_gib_s = e->amount.disk_gib_s * share };
+        struct store_usage row = {
+            .owner = e->owner,
+            .sandbox = e->id,
+            .hour = hour,
+            .cpu_us = (int64_t)part(&cpu_left, e->amount.cpu_us, share, last),
+            .rx_bytes = (int64_t)part(&rx_left, e->amount.rx_bytes, share, last),
+            .tx_bytes = (int64_t)part(&tx_left, e->amount.tx_bytes, share, last),
+            .memory_gib_s = e->amount.memory_gib_s * share,
+            .disk_gib_s = e->amount.disk_gib_s * share
+        };
         r = store_usage_add(core->store, &row, err);
         if (last)
             break;
@@ -135,6 +186,8 @@ static int write_meter(struct core *core, const struct usage_entry *e, struct er
         .cpu_us = (int64_t)m->cpu_us,
         .memory_bytes = m->memory_known ? (int64_t)m->memory_bytes : -1,
         .disk_bytes = m->disk_known ? (int64_t)m->disk_bytes : -1,
+        .rx_bytes = (int64_t)m->rx_bytes,
+        .tx_bytes = (int64_t)m->tx_bytes,
     };
     return store_meter_put(core->store, &row, err);
 }
@@ -198,6 +251,12 @@ struct look {
     bool stat;
 };
 
+/* Its files take room, and nothing else. */
+static bool rests_now(const struct box *b)
+{
+    return b->s.state == SANDBOX_STOPPED || b->s.state == SANDBOX_PAUSED;
+}
+
 /* Whom to look at this time. */
 static size_t choose(struct core *core, struct look **ret_looks)
 {
@@ -209,11 +268,12 @@ static size_t choose(struct core *core, struct look **ret_looks)
     for (size_t i = 0; looks && i < t->n; i++) {
         const struct box *b = t->sorted[i];
         bool runs = b->s.state == SANDBOX_RUNNING && b->meter.running;
-        bool rests = b->s.state == SANDBOX_STOPPED && now - b->meter.at_ms >= STOPPED_MS;
-        if (!runs && !rests)
+        bool frozen = runs && b->s.frozen_ms != 0;
+        bool rests = (frozen || rests_now(b)) && now - b->meter.at_ms >= STOPPED_MS;
+        if ((!runs || frozen) && !rests)
             continue;
         memcpy(looks[n].id, b->s.id, ID_SIZE);
-        looks[n].stat = runs || !b->meter.disk_known;
+        looks[n].stat = (runs && !frozen) || !b->meter.disk_known;
         looks[n++].life = b->life;
     }
     (void)pthread_mutex_unlock(&t->lock);
@@ -231,9 +291,8 @@ static void look_at(struct core *core, const struct look *look)
     r.disk_bytes = usage.disk_bytes;
     (void)pthread_mutex_lock(&core->table.lock);
     struct box *b = box_find(&core->table, NULL, look->id);
-    bool same =
-        b && b->life == look->life && !b->starting &&
-        (b->s.state == SANDBOX_STOPPED || (b->s.state == SANDBOX_RUNNING && b->meter.running));
+    bool same = b && b->life == look->life && !b->starting &&
+                (rests_now(b) || (b->s.state == SANDBOX_RUNNING && b->meter.running));
     /* A dead one answers with nothing: its end will be told with the last of its counters. */
     if (same && b->s.state == SANDBOX_RUNNING && seen && usage.cpu_us < b->meter.cpu_us)
         seen = false;
@@ -356,6 +415,8 @@ static int load_row(void *ctx, const struct store_meter *row)
         .memory_bytes = row->memory_bytes >= 0 ? (uint64_t)row->memory_bytes : 0,
         .disk_known = row->disk_bytes >= 0,
         .disk_bytes = row->disk_bytes >= 0 ? (uint64_t)row->disk_bytes : 0,
+        .rx_bytes = (uint64_t)row->rx_bytes,
+        .tx_bytes = (uint64_t)row->tx_bytes,
     };
     return 0;
 }
@@ -372,7 +433,7 @@ int usage_load(struct core *core, struct err *err)
             continue;
         if (m->at_ms == 0) /* nothing of it was written: count from its birth */
             m->at_ms = m->life_ms = b->s.started_ms;
-        if (s == SANDBOX_STOPPED)
+        if (s == SANDBOX_STOPPED || s == SANDBOX_PAUSED || s == SANDBOX_RESUMING)
             continue;
         if (m->life_ms != b->s.started_ms) /* started again since */
             usage_begun(core, b, b->s.started_ms, 0);

@@ -1,10 +1,7 @@
 /* A sandbox's changes as a layer: the keeper has them written as a tar, here they are hashed and
  * packed while they come. gzip, because every tool that takes layers takes that. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <zlib.h>
 
 #include "base/fd.h"
@@ -12,7 +9,6 @@
 #include "core/keeper.h"
 
 #define BLOCK (256 * 1024)
-#define PIPE_BYTES (1024 * 1024)
 #define GZIP_LEVEL 3     /* half again as fast as the usual 6, a twentieth larger */
 #define GZIP_WINDOW 31   /* the largest, with gzip's own head instead of zlib's */
 #define GZIP_MEMORY 8    /* zlib's default */
@@ -61,32 +57,11 @@ static int pack_all(struct packer *p, int in, struct err *err)
 static int ask(struct core *core, const char *id, int *ret_in, int *ret_sock, struct err *err)
 {
     struct keeper_request req;
-    int ends[2];
     memset(&req, 0, sizeof(req));
     req.version = KEEPER_VERSION;
     req.op = KEEPER_DIFF;
     (void)snprintf(req.id, sizeof(req.id), "%s", id);
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_set(err, errno, "cannot make a pipe");
-    (void)fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
-    int r = keeper_ask_begin(core, &req, &ends[1], 1, ret_sock, err);
-    (void)close(ends[1]);
-    if (r < 0)
-        (void)close(ends[0]);
-    else
-        *ret_in = ends[0];
-    return r;
-}
-
-static int answer(int sock, struct err *err)
-{
-    static const struct timeval wait = { .tv_sec = ANSWER_WAIT_S };
-    struct keeper_reply reply;
-    (void)setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-    if (keeper_ask_next(sock, &reply) < 0)
-        return err_name(err, ENOTCONN, "keeper_unavailable",
-                        "warren-keeper went away while it read the sandbox; try again");
-    return keeper_ask_result(&reply, err);
+    return keeper_ask_piped(core, &req, NULL, 0, ret_in, ret_sock, err);
 }
 
 static int run(struct core *core, const char *id, struct packer *p, struct err *err)
@@ -97,7 +72,10 @@ static int run(struct core *core, const char *id, struct packer *p, struct err *
         return r;
     r = pack_all(p, in, err);
     (void)close(take_fd(in));
-    return r < 0 ? r : answer(sock, err); /* an early end of the tar shows here */
+    if (r < 0)
+        return r;
+    /* An early end of the tar shows here. */
+    return keeper_ask_finish(sock, ANSWER_WAIT_S, "read the sandbox", NULL, err);
 }
 
 int image_diff(struct core *core, const char *sandbox_id, struct image_layer *ret_layer,

@@ -1,6 +1,7 @@
 /* Exports: a tar that is made while it is sent. Its members are few and their names are ours, so its
  * heads are written here; the bytes are those that came in. The same image gives the same tar. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -16,6 +17,7 @@ struct ex_member {
     char *text; /* NULL: the blob */
     char digest[DIGEST_SIZE];
     uint64_t size;
+    int fd; /* neither: the bytes; -1: none */
 };
 
 struct image_export {
@@ -32,8 +34,10 @@ void image_export_free(struct image_export *exp)
 {
     if (!exp)
         return;
-    for (size_t i = 0; i < exp->n; i++)
+    for (size_t i = 0; i < exp->n; i++) {
         free(exp->members[i].text);
+        fd_close_all(&exp->members[i].fd, 1);
+    }
     free(exp->members);
     if (exp->fd >= 0)
         (void)close(exp->fd);
@@ -62,6 +66,7 @@ static int add_text(struct image_export *exp, const char *name, char *text)
     (void)snprintf(m->name, sizeof(m->name), "%s", name);
     m->text = text;
     m->size = strlen(text);
+    m->fd = -1;
     return 0;
 }
 
@@ -74,6 +79,7 @@ static void add_blob(struct image_export *exp, const char *name, const struct im
     (void)snprintf(m->name, sizeof(m->name), "%s", name);
     memcpy(m->digest, l->digest, sizeof(m->digest));
     m->size = size;
+    m->fd = -1;
 }
 
 static void blob_name(enum image_format format, const char *digest, bool layer, char out[128])
@@ -187,6 +193,53 @@ int image_export_begin(struct core *core, const struct image *image, enum image_
     return r;
 }
 
+static int fill_parts(struct image_export *exp, const char *name, char *text,
+                      const struct image_layer *layers, size_t n, struct image_part *last,
+                      struct err *err)
+{
+    static const struct image image = { .name = "the checkpoint's image" };
+    json_t *names = json_array();
+    int r = add_text(exp, name, take_ptr(text));
+    if (r < 0)
+        (void)err_set(err, -r, "cannot describe an export");
+    else
+        r = add_layers(exp, &image, IMAGE_OCI, layers, n, names, err);
+    json_decref(names);
+    if (r < 0)
+        return r;
+    struct ex_member *m = &exp->members[exp->n++];
+    blob_name(IMAGE_OCI, last->digest, true, m->name);
+    m->size = last->size;
+    m->fd = take_fd(last->fd);
+    return 0;
+}
+
+int image_export_parts(struct core *core, const char *name, char *text,
+                       const struct image_layer *layers, size_t n, struct image_part *last,
+                       struct image_export **ret_exp, struct err *err)
+{
+    struct image_export *exp = calloc(1, sizeof(*exp));
+    if (exp)
+        exp->members = calloc(n + FIXED_MEMBERS, sizeof(*exp->members));
+    if (!exp || !exp->members) {
+        free(exp);
+        free(text);
+        fd_close_all(&last->fd, 1);
+        return err_set(err, ENOMEM, "cannot allocate an export");
+    }
+    exp->core = core;
+    exp->fd = -1;
+    image_hold_begin(core, &exp->hold);
+    int r = fill_parts(exp, name, text, layers, n, last, err);
+    fd_close_all(&last->fd, 1);
+    last->fd = -1;
+    if (r < 0)
+        image_export_free(exp);
+    else
+        *ret_exp = exp;
+    return r;
+}
+
 /* ---- the tar ---- */
 
 static void put_octal(char *at, size_t n, uint64_t v)
@@ -230,9 +283,16 @@ static int put_zeros(struct buf *out, size_t n)
 static int begin_member(struct image_export *exp, const struct ex_member *m, struct buf *out,
                         struct err *err)
 {
-    uint64_t size = 0;
-    int r = m->text ? 0 : blob_open(exp->core, m->digest, &exp->fd, &size, err);
-    if (r >= 0 && !m->text && size != m->size)
+    uint64_t size = m->size;
+    int r = 0;
+    if (m->fd >= 0) {
+        exp->fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
+        if (exp->fd < 0 || lseek(exp->fd, 0, SEEK_SET) < 0)
+            r = err_set(err, errno, "cannot read '%s'", m->name);
+    } else if (!m->text) {
+        r = blob_open(exp->core, m->digest, &exp->fd, &size, err);
+    }
+    if (r >= 0 && size != m->size)
         r = err_set(err, EIO, "a blob has changed");
     exp->begun = true;
     exp->sent = 0;

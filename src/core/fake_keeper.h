@@ -35,7 +35,10 @@
 struct fake_cell {
     char id[ID_SIZE];
     char image[KEEPER_IMAGE_SIZE];
+    char from[ID_SIZE]; /* the checkpoint whose memory it was made from; "": none */
     bool running;
+    bool works; /* each reading finds that it has */
+    int files;  /* stands for all that is in them */
     struct keeper_limits limits;
     uint64_t cpu_us, memory_bytes, disk_bytes;
 };
@@ -49,8 +52,11 @@ struct fake_keeper {
     size_t n;
     char images[FAKE_IMAGES_MAX][KEEPER_IMAGE_SIZE];
     size_t n_images;
+    char points[FAKE_IMAGES_MAX][ID_SIZE];
+    int point_files[FAKE_IMAGES_MAX];
+    size_t n_points;
     unsigned asked[KEEPER_OPS_END]; /* how often each operation came */
-    unsigned fail_op;               /* the next of these fails so */
+    unsigned fail_op, fail_times;   /* the next of these fail so */
     int fail_code;
     const char *fail_what;
     unsigned drop_op; /* the next of these is done and not answered */
@@ -72,6 +78,48 @@ static void fake_fail(struct keeper_reply *reply, int code, const char *what)
     (void)snprintf(reply->msg, sizeof(reply->msg), "the fake keeper says %s", what);
 }
 
+static char *fake_point(struct fake_keeper *k, const char *id)
+{
+    for (size_t i = 0; i < k->n_points; i++)
+        if (strcmp(k->points[i], id) == 0)
+            return k->points[i];
+    return NULL;
+}
+
+static void fake_point_put(struct fake_keeper *k, struct fake_cell *c,
+                           const struct keeper_request *req, struct keeper_reply *reply)
+{
+    if ((req->flags & KEEPER_POINT_MEMORY) && !(c && c->running)) {
+        fake_fail(reply, ESRCH, "sandbox_not_running");
+        return;
+    }
+    k->point_files[k->n_points] = c ? c->files : 0;
+    memcpy(k->points[k->n_points++], req->point, ID_SIZE);
+    reply->memory_bytes = req->flags ? 4096 : 0;
+    if (req->flags & KEEPER_POINT_END) {
+        reply->usage.cpu_us = c->cpu_us;
+        c->running = false;
+    }
+}
+
+static void fake_point_rm(struct fake_keeper *k, const struct keeper_request *req)
+{
+    char *point = fake_point(k, req->point);
+    if (!point)
+        return;
+    size_t at = (size_t)(point - k->points[0]) / ID_SIZE, last = --k->n_points;
+    memmove(point, k->points[last], ID_SIZE);
+    k->point_files[at] = k->point_files[last];
+}
+
+static void fake_box_put(struct fake_keeper *k, struct fake_cell *c,
+                         const struct keeper_request *req)
+{
+    const char *point = fake_point(k, req->point);
+    if (c && point)
+        c->files = k->point_files[(size_t)(point - k->points[0]) / ID_SIZE];
+}
+
 static void fake_make(struct fake_keeper *k, const struct keeper_request *req,
                       struct keeper_reply *reply)
 {
@@ -80,11 +128,18 @@ static void fake_make(struct fake_keeper *k, const struct keeper_request *req,
         fake_fail(reply, EEXIST, "cell_exists");
         return;
     }
-    if (!c)
+    if (req->point[0] && !fake_point(k, req->point)) {
+        fake_fail(reply, ENOENT, "checkpoint_not_found");
+        return;
+    }
+    if (!c) {
         c = &k->cells[k->n++];
+        c->files = 0;
+    }
     assert_true(k->n <= FAKE_CELLS_MAX);
     memcpy(c->id, req->id, sizeof(c->id));
     memcpy(c->image, req->image, sizeof(c->image));
+    memcpy(c->from, req->point, sizeof(c->from));
     c->limits = req->limits;
     c->running = true;
     c->cpu_us = 0;
@@ -92,13 +147,15 @@ static void fake_make(struct fake_keeper *k, const struct keeper_request *req,
 
 static void fake_list(struct fake_keeper *k, int fd, uint32_t op)
 {
-    size_t n = op == KEEPER_LIST ? k->n : k->n_images;
+    size_t n = op == KEEPER_LIST ? k->n : op == KEEPER_POINT_LIST ? k->n_points : k->n_images;
     for (size_t i = 0; i < n; i++) {
         struct keeper_reply row = { .version = KEEPER_VERSION, .more = 1 };
         if (op == KEEPER_LIST) {
             memcpy(row.id, k->cells[i].id, ID_SIZE);
             memcpy(row.image, k->cells[i].image, KEEPER_IMAGE_SIZE);
             row.running = k->cells[i].running;
+        } else if (op == KEEPER_POINT_LIST) {
+            memcpy(row.id, k->points[i], ID_SIZE);
         } else {
             memcpy(row.image, k->images[i], KEEPER_IMAGE_SIZE);
         }
@@ -128,11 +185,13 @@ static void fake_image(struct fake_keeper *k, const struct keeper_request *req, 
     memcpy(k->images[k->n_images++], req->image, KEEPER_IMAGE_SIZE);
 }
 
-static void fake_usage(const struct fake_cell *c, struct keeper_reply *reply)
+static void fake_usage(struct fake_cell *c, struct keeper_reply *reply)
 {
     reply->usage.disk_bytes = c->disk_bytes;
     if (!c->running)
         return;
+    if (c->works)
+        c->cpu_us += 1000000;
     reply->usage.cpu_us = c->cpu_us;
     reply->usage.memory_bytes = c->memory_bytes;
 }
@@ -152,7 +211,8 @@ static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *
     k->asked[req->op]++;
     if (k->fail_op == req->op) {
         fake_fail(&reply, k->fail_code, k->fail_what);
-        k->fail_op = 0;
+        if (--k->fail_times == 0)
+            k->fail_op = 0;
     } else if (req->op == KEEPER_MAKE) {
         fake_make(k, req, &reply);
     } else if (req->op == KEEPER_LIMITS && c) {
@@ -165,17 +225,29 @@ static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *
         *c = k->cells[--k->n];
     } else if (req->op == KEEPER_STAT && c) {
         fake_usage(c, &reply);
-    } else if (req->op == KEEPER_LIST || req->op == KEEPER_IMAGE_LIST) {
+    } else if (req->op == KEEPER_POINT_PUT) {
+        fake_point_put(k, c, req, &reply);
+    } else if (req->op == KEEPER_POINT_RM) {
+        fake_point_rm(k, req);
+    } else if (req->op == KEEPER_BOX_PUT) {
+        fake_box_put(k, c, req);
+    } else if (req->op == KEEPER_LIST || req->op == KEEPER_IMAGE_LIST ||
+               req->op == KEEPER_POINT_LIST) {
         fake_list(k, fd, req->op);
     } else if (req->op == KEEPER_LAYER_PUT || req->op == KEEPER_IMAGE_RM) {
         fake_image(k, req, in[0], &reply);
     } else if (req->op == KEEPER_SPLIT) {
         fake_split(in[1]);
     }
+    int out[KEEPER_STEER_FDS];
+    size_t n_out = req->op == KEEPER_STEER ? KEEPER_STEER_FDS : 0;
+    for (size_t i = 0; i < n_out; i++)
+        out[i] = dup(fd); /* any will do */
     if (k->drop_op == req->op)
         k->drop_op = 0;
     else
-        (void)fd_send_msg(fd, &reply, sizeof(reply), NULL, 0);
+        (void)fd_send_msg(fd, &reply, sizeof(reply), out, n_out);
+    fd_close_all(out, n_out);
 }
 
 static void *fake_run(void *ctx)
@@ -233,14 +305,21 @@ static void fake_down(struct fake_keeper *k)
         (void)close(k->watch_fd);
 }
 
-FAKE_UNUSED static void fake_fail_next(struct fake_keeper *k, unsigned op, int code,
-                                       const char *what)
+FAKE_UNUSED static void fake_fail_times(struct fake_keeper *k, unsigned op, unsigned times,
+                                        int code, const char *what)
 {
     (void)pthread_mutex_lock(&k->lock);
     k->fail_op = op;
+    k->fail_times = times;
     k->fail_code = code;
     k->fail_what = what;
     (void)pthread_mutex_unlock(&k->lock);
+}
+
+FAKE_UNUSED static void fake_fail_next(struct fake_keeper *k, unsigned op, int code,
+                                       const char *what)
+{
+    fake_fail_times(k, op, 1, code, what);
 }
 
 FAKE_UNUSED static void fake_drop_next(struct fake_keeper *k, unsigned op)
@@ -268,6 +347,20 @@ FAKE_UNUSED static int fake_has(struct fake_keeper *k, const char *id, struct fa
         *ret_c = *c;
     (void)pthread_mutex_unlock(&k->lock);
     return r;
+}
+
+FAKE_UNUSED static void fake_works(struct fake_keeper *k, const char *id, bool works)
+{
+    (void)pthread_mutex_lock(&k->lock);
+    fake_find(k, id)->works = works;
+    (void)pthread_mutex_unlock(&k->lock);
+}
+
+FAKE_UNUSED static void fake_write(struct fake_keeper *k, const char *id, int files)
+{
+    (void)pthread_mutex_lock(&k->lock);
+    fake_find(k, id)->files = files;
+    (void)pthread_mutex_unlock(&k->lock);
 }
 
 /* As if its inside had worked. */
@@ -377,6 +470,7 @@ FAKE_UNUSED static void world_free(struct world *w)
     (void)nftw(w->dir, world_remove, 16, FTW_DEPTH | FTW_PHYS);
     free(w);
 }
+DEFINE_FREEP(struct world *, world_free)
 
 /* Stops the core as a crash would, as far as the database and the keeper can tell. */
 FAKE_UNUSED static struct core *world_restart(struct world *w, unsigned pool)
@@ -384,13 +478,3 @@ FAKE_UNUSED static struct core *world_restart(struct world *w, unsigned pool)
     core_free(w->core);
     return world_start(w, pool);
 }
-
-/* Waits for something that other threads do; a test fails after ten seconds. */
-#define WAIT_FOR(cond_)                            \
-    do {                                           \
-        int64_t until_ = clock_mono_ms() + 10000;  \
-        while (!(cond_)) {                         \
-            assert_true(clock_mono_ms() < until_); \
-            (void)usleep(1000);                    \
-        }                                          \
-    } while (0)

@@ -53,6 +53,17 @@ bool images_take_name(struct images *im, const char *owner, const char *name);
 
 /* ---- without it ---- */
 
+/* export.c: a tar as an image's is: a text, then layers' blobs, then bytes that are in no store. Takes the text
+ * and the descriptor, also on failure. */
+struct image_part {
+    char digest[DIGEST_SIZE];
+    uint64_t size;
+    int fd;
+};
+int image_export_parts(struct core *core, const char *name, char *text,
+                       const struct image_layer *layers, size_t n, struct image_part *last,
+                       struct image_export **ret_exp, struct err *err);
+
 /* -EINVAL invalid_image: the texts are not what they should be, or do not match the layers. */
 int content_new(const char *manifest, const char *config, const struct image_layer *layers,
                 size_t n, int64_t created_ms, struct content **ret_c, struct err *err);

@@ -15,6 +15,9 @@
 #define GRACE_MS 2000
 #define PROBE_MS 5000   /* longer than init tries */
 #define ANSWER_MAX 1024 /* an OK has a handful of numbers */
+#define WHO_MS 500
+#define WHO_ANSWER_MAX 4096
+#define LISTENERS_ANSWER_MAX (64u * 1024)
 
 static int dial(struct core *core, const char *id)
 {
@@ -113,6 +116,71 @@ int inside_probe(struct core *core, const char *id, uint32_t port, const char *p
     if (r >= 0)
         r = ask(core, id, WIRE_PROBE, &payload, PROBE_MS, &answer);
     return r < 0 || !path ? r : number_in(&answer, WIRE_T_STATUS, ret_status);
+}
+
+int inside_who(struct core *core, const char *id, const uint32_t *inodes, size_t n,
+               char (*ret_programs)[BROKER_PROGRAM_SIZE])
+{
+    _cleanup_(buf_done) struct buf payload = BUF_INIT(1024), answer = BUF_INIT(WHO_ANSWER_MAX);
+    struct wire_field f;
+    size_t at = 0;
+    int r = 0;
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = wire_put_u64(&payload, WIRE_T_INODE, inodes[i]);
+    if (r >= 0)
+        r = ask(core, id, WIRE_WHO, &payload, WHO_MS, &answer);
+    if (r < 0)
+        return r;
+    struct wire_reader reader = { answer.data, answer.len };
+    while ((r = wire_next(&reader, &f)) > 0 && at < n) {
+        if (f.tag != WIRE_T_TEXT || f.n >= BROKER_PROGRAM_SIZE)
+            return -EPROTO;
+        memcpy(ret_programs[at], f.p, f.n);
+        ret_programs[at++][f.n] = '\0';
+    }
+    return r;
+}
+
+/* Each is a PORT, a TEXT and an INODE, in this order. */
+static int take_listener(const struct wire_field *f, struct inside_listener *l)
+{
+    uint64_t v = 0;
+    int r = f->tag == WIRE_T_TEXT ? 0 : wire_field_u64(f, &v);
+    if (r < 0)
+        return r;
+    if (f->tag == WIRE_T_PORT && v >= 1 && v <= UINT16_MAX)
+        *l = (struct inside_listener){ .port = (unsigned)v };
+    else if (f->tag == WIRE_T_TEXT && f->n < sizeof(l->address))
+        memcpy(l->address, f->p, f->n);
+    else if (f->tag == WIRE_T_INODE && l->port && v <= UINT32_MAX)
+        l->inode = (uint32_t)v;
+    else
+        return -EPROTO;
+    return f->tag == WIRE_T_INODE;
+}
+
+int inside_listeners(struct core *core, const char *id, struct inside_listener *ret_list,
+                     size_t max, size_t *ret_n)
+{
+    _cleanup_(buf_done) struct buf answer = BUF_INIT(LISTENERS_ANSWER_MAX);
+    struct inside_listener l = { 0 };
+    struct wire_field f;
+    size_t n = 0;
+    int r = ask(core, id, WIRE_PORTS, NULL, WHO_MS, &answer);
+    if (r < 0)
+        return r;
+    struct wire_reader reader = { answer.data, answer.len };
+    while ((r = wire_next(&reader, &f)) > 0 && n < max) {
+        r = take_listener(&f, &l);
+        if (r < 0)
+            return r;
+        if (r > 0) {
+            ret_list[n++] = l;
+            l = (struct inside_listener){ 0 };
+        }
+    }
+    *ret_n = n;
+    return r < 0 ? r : 0;
 }
 
 void inside_shutdown(struct core *core, const char *id)

@@ -3,17 +3,19 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/archive.h"
 #include "core/count.h"
+#include "core/ending.h"
 #include "core/event.h"
-#include "core/inside.h"
-#include "core/keeper.h"
+#include "core/frost.h"
+#include "core/idle.h"
 #include "core/life.h"
+#include "core/pause.h"
 #include "core/timers.h"
 
 #define LOG_MODULE "jobs"
-#define HOLD_MS 1000          /* then the timers bring it up again */
-#define DEATH_HOLD_MS 60000   /* nobody brings a death up again */
-#define CPU_IDLE_US_PER_MS 10 /* 1% of one cpu */
+#define HOLD_MS 1000        /* then the timers bring it up again */
+#define DEATH_HOLD_MS 60000 /* nobody brings a death up again */
 #define RECORD_KEEP_MS (24ll * 3600 * 1000)
 #define RECORD_KEEP 10000
 
@@ -25,29 +27,19 @@ static int end_held(struct core *core, struct box *b, struct err *err)
     enum sandbox_state state = b->s.state;
     bool over = b->s.expires_ms && b->s.expires_ms <= clock_now_ms();
     enum sandbox_end how = b->s.spec.on_timeout;
-    if (over && state == SANDBOX_STOPPED && how == END_STOP)
+    if (over && (state == SANDBOX_STOPPED || state == SANDBOX_PAUSED) && how != END_DELETE)
         b->s.expires_ms = 0; /* it is what it was to become */
     (void)pthread_mutex_unlock(&core->table.lock);
 
     if (state == SANDBOX_DELETING)
         return life_delete(core, b, CAUSE_DELETED, err);
+    if (state == SANDBOX_PAUSING)
+        return pause_settle(core, b, err);
     if (!over)
         return 0; /* it was changed meanwhile */
-    if (how == END_DELETE)
-        return life_delete(core, b, CAUSE_TIMEOUT, err);
-    return state == SANDBOX_RUNNING ? life_stop(core, b, CAUSE_TIMEOUT, err) : 0;
-}
-
-/* Logs what went wrong, and has it tried again later. */
-static void settle(struct core *core, struct box *b, int r, const struct err *err)
-{
-    if (r >= 0)
-        return;
-    log_warn("end failed, will be tried again sandbox=%s err=\"%s\"", b->s.id, err->msg);
-    (void)pthread_mutex_lock(&core->table.lock);
-    b->retry_ms = clock_now_ms() + LIFE_RETRY_MS;
-    b->idle_next_ms = b->idle_next_ms ? b->retry_ms : 0;
-    (void)pthread_mutex_unlock(&core->table.lock);
+    if (how != END_DELETE && state != SANDBOX_RUNNING)
+        return 0;
+    return ending_run(core, b, how, CAUSE_TIMEOUT, err);
 }
 
 static void do_end(struct core *core, const char *id)
@@ -56,7 +48,7 @@ static void do_end(struct core *core, const char *id)
     struct box *b;
     if (box_hold(core, NULL, id, HOLD_MS, &b) < 0)
         return;
-    settle(core, b, end_held(core, b, &err), &err);
+    ending_settle(core, b, end_held(core, b, &err), &err);
     box_release(core, b);
 }
 
@@ -70,86 +62,16 @@ static void do_death(struct core *core, const char *id, unsigned life)
     bool died = b->s.state == SANDBOX_RUNNING && b->life == life;
     (void)pthread_mutex_unlock(&core->table.lock);
     if (died)
-        settle(core, b, life_stop(core, b, CAUSE_CRASHED, &err), &err);
+        ending_settle(core, b, ending_run(core, b, END_STOP, CAUSE_CRASHED, &err), &err);
     box_release(core, b);
 }
 
-/* Whether its inside was at work since the last look; learns what the next look needs. */
-static bool at_work(struct core *core, const char *id, int64_t seen_ms, uint64_t seen_us,
-                    int64_t now, uint64_t *ret_cpu_us)
-{
-    struct keeper_usage usage;
-    *ret_cpu_us = seen_us;
-    if (keeper_ask_stat(core, id, &usage, NULL) < 0)
-        return true; /* not known to be idle */
-    *ret_cpu_us = usage.cpu_us;
-    uint64_t allowed = (uint64_t)(now - seen_ms) * CPU_IDLE_US_PER_MS;
-    if (seen_ms && usage.cpu_us > seen_us + allowed)
-        return true;
-    uint64_t procs = 0;
-    return inside_ping(core, id, &procs) >= 0 && procs > 0;
-}
-
-static void idle_end(struct core *core, const char *id, unsigned life)
+/* Something came for one whose work stands still. */
+static void do_thaw(struct core *core, const char *id)
 {
     struct err err = ERR_INIT;
-    struct box *b;
-    if (box_hold(core, NULL, id, HOLD_MS, &b) < 0)
-        return;
-    (void)pthread_mutex_lock(&core->table.lock);
-    int64_t limit = b->s.spec.idle_timeout_ms, since = b->s.last_active_ms;
-    bool idle = b->s.state == SANDBOX_RUNNING && b->life == life && b->inside == 0 && limit &&
-                clock_now_ms() - (since > b->quiet_ms ? since : b->quiet_ms) >= limit;
-    enum sandbox_end how = b->s.spec.on_idle;
-    if (idle) { /* from here on nobody enters */
-        b->s.state = how == END_STOP ? SANDBOX_STOPPING : SANDBOX_DELETING;
-        b->s.cause = CAUSE_IDLE;
-    }
-    (void)pthread_mutex_unlock(&core->table.lock);
-    if (idle)
-        settle(core, b,
-               how == END_STOP ? life_stop(core, b, CAUSE_IDLE, &err)
-                               : life_delete(core, b, CAUSE_IDLE, &err),
-               &err);
-    box_release(core, b);
-}
-
-static void do_idle(struct core *core, const char *id)
-{
-    struct table *t = &core->table;
-    (void)pthread_mutex_lock(&t->lock);
-    struct box *b = box_find(t, NULL, id);
-    bool look = b && b->s.state == SANDBOX_RUNNING;
-    unsigned life = look ? b->life : 0;
-    bool inside = look && b->inside > 0;
-    int64_t seen_ms = look ? b->cpu_seen_ms : 0;
-    uint64_t seen_us = look ? b->cpu_seen_us : 0;
-    (void)pthread_mutex_unlock(&t->lock);
-    if (!look)
-        return;
-
-    int64_t now = clock_now_ms();
-    uint64_t cpu_us = seen_us;
-    bool busy = at_work(core, id, seen_ms, seen_us, now, &cpu_us) || inside;
-
-    (void)pthread_mutex_lock(&t->lock);
-    b = box_find(t, NULL, id);
-    bool idle = false;
-    if (b && b->s.state == SANDBOX_RUNNING && b->life == life) {
-        b->cpu_seen_ms = now;
-        b->cpu_seen_us = cpu_us;
-        if (busy)
-            b->quiet_ms = now;
-        int64_t since = b->s.last_active_ms > b->quiet_ms ? b->s.last_active_ms : b->quiet_ms;
-        int64_t limit = b->s.spec.idle_timeout_ms, end = since + limit;
-        idle = limit && b->inside == 0 && end <= now;
-        b->idle_next_ms = timers_idle_next(&b->s.spec, now);
-        if (b->idle_next_ms && end > now && end < b->idle_next_ms)
-            b->idle_next_ms = end; /* not later than it could be over */
-    }
-    (void)pthread_mutex_unlock(&t->lock);
-    if (idle)
-        idle_end(core, id, life);
+    if (frost_lift(core, id, &err) < 0)
+        log_warn("stays frozen sandbox=%s err=\"%s\"", id, err.msg);
 }
 
 static void do_prune(struct core *core)
@@ -159,6 +81,8 @@ static void do_prune(struct core *core)
     if (r >= 0)
         r = store_sandbox_prune(core->store, clock_now_ms() - RECORD_KEEP_MS, RECORD_KEEP, &err);
     usage_prune(core);
+    pauses_drop_orphans(core);
+    archives_collect_later(core);
     if (r < 0)
         log_warn("old records stay err=\"%s\"", err.msg);
 }
@@ -168,6 +92,19 @@ static void do_tidy(struct core *core)
     struct err err = ERR_INIT;
     if (store_tidy(core->store, &err) < 0)
         log_warn("database not tidied err=\"%s\"", err.msg);
+}
+
+static void do_collect(struct core *core)
+{
+    struct archive_collected got;
+    struct err err = ERR_INIT;
+    int r = archive_collect(core, &got, &err);
+    atomic_store(&core->archives.queued, false);
+    if (r < 0)
+        log_warn("object storage not cleared of what nobody needs err=\"%s\"", err.msg);
+    else if (
+        !got.busy) /* what was removed meanwhile; else the next archive's end, or the next prune */
+        archives_collect_later(core);
 }
 
 void jobs_dequeued(struct core *core, const char *id)
@@ -183,10 +120,14 @@ static void do_job(struct core *core, const struct job *job)
 {
     switch (job->kind) {
     case JOB_END: do_end(core, job->id); break;
-    case JOB_IDLE: do_idle(core, job->id); break;
+    case JOB_IDLE: idle_look(core, job->id); break;
+    case JOB_SAVE: autosave_run(core, job->id); break;
+    case JOB_THAW: do_thaw(core, job->id); return;
     case JOB_DEATH: do_death(core, job->id, job->life); return;
     case JOB_TIDY: do_tidy(core); return;
     case JOB_PRUNE: do_prune(core); return;
+    case JOB_COLLECT: do_collect(core); return;
+    case JOB_UNARCHIVE: archives_drop_of(core, job->id); return;
     }
     jobs_dequeued(core, job->id);
     timers_changed(core);

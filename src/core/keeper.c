@@ -18,10 +18,12 @@
 static const char *known_name(const char *what)
 {
     static const char *const names[] = {
-        "no_space",     "image_not_found",  "capacity",
-        "cell_exists",  "image_in_use",     "sandbox_not_running",
-        "sandbox_busy", "invalid_image",    "invalid_field",
-        "internal",     "volume_not_found",
+        "no_space",           "image_not_found",     "capacity",
+        "cell_exists",        "image_in_use",        "sandbox_not_running",
+        "sandbox_busy",       "invalid_image",       "invalid_field",
+        "internal",           "volume_not_found",    "checkpoint_not_found",
+        "cannot_dump",        "cannot_restore",      "memory_unsupported",
+        "bucket_unreachable", "buckets_unsupported",
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(what, names[i]) == 0)
@@ -125,6 +127,7 @@ static int next_with(int fd, struct keeper_reply *ret_reply, int *ret_fds, size_
     ret_reply->what[sizeof(ret_reply->what) - 1] = '\0';
     ret_reply->msg[sizeof(ret_reply->msg) - 1] = '\0';
     ret_reply->id[sizeof(ret_reply->id) - 1] = '\0';
+    ret_reply->volume[sizeof(ret_reply->volume) - 1] = '\0';
     ret_reply->image[sizeof(ret_reply->image) - 1] = '\0';
     return 0;
 }
@@ -136,14 +139,9 @@ int keeper_ask_next(int fd, struct keeper_reply *ret_reply)
     return next_with(fd, ret_reply, none, 0, &nfds);
 }
 
-/* Descriptors that came with an answer. */
-struct passed {
-    int fds[KEEPER_STEER_FDS]; /* the most that come at once */
-    size_t n;
-};
-
 static int ask_once(struct core *core, const struct keeper_request *req,
-                    struct keeper_reply *ret_reply, struct passed *ret_passed, bool *ret_sent)
+                    struct keeper_reply *ret_reply, struct keeper_passed *ret_passed,
+                    bool *ret_sent)
 {
     static const struct timeval wait = { .tv_sec = REPLY_WAIT_S };
     _cleanup_fd_ int fd = send_request(core, req, NULL, 0);
@@ -154,9 +152,26 @@ static int ask_once(struct core *core, const struct keeper_request *req,
     return next_with(fd, ret_reply, ret_passed->fds, KEEPER_STEER_FDS, &ret_passed->n);
 }
 
-/* What was passed is the caller's if this returns 0. */
-static int ask(struct core *core, const struct keeper_request *req, struct keeper_reply *ret_reply,
-               struct passed *ret_passed, struct err *err)
+/* The keeper died while it brought processes back: some may have run, and written, before they were killed with it.
+ * A cell that is there after all keeps its files. */
+static int put_files_back(struct core *core, const struct keeper_request *make, struct err *err)
+{
+    struct keeper_request files = *make;
+    files.op = KEEPER_BOX_PUT;
+    int r = keeper_ask(core, &files, NULL, err);
+    return r == -EBUSY ? 0 : r;
+}
+
+/* The next keeper first brings back what the one before had put to rest. */
+static bool is_rescued(const struct keeper_request *req, const struct keeper_reply *reply)
+{
+    return req->op == KEEPER_POINT_PUT && reply->result == -EBUSY &&
+           strcmp(reply->what, "sandbox_busy") == 0;
+}
+
+int keeper_ask_passed(struct core *core, const struct keeper_request *req,
+                      struct keeper_reply *ret_reply, struct keeper_passed *ret_passed,
+                      struct err *err)
 {
     struct keeper_reply reply;
     int64_t until = clock_mono_ms() + KEEPER_WAIT_MS;
@@ -164,19 +179,28 @@ static int ask(struct core *core, const struct keeper_request *req, struct keepe
     for (;;) {
         bool sent = false;
         int r = ask_once(core, req, &reply, ret_passed, &sent);
+        if (r >= 0 && is_rescued(req, &reply) && sent_before && clock_mono_ms() < until) {
+            (void)usleep(RETRY_US);
+            continue;
+        }
         if (r >= 0)
             break;
         fd_close_all(ret_passed->fds, ret_passed->n);
         sent_before |= sent;
         r = pause_or_fail(core, r, until, err);
+        if (r >= 0 && sent_before && req->op == KEEPER_MAKE && req->point[0])
+            r = put_files_back(core, req, err);
         if (r < 0)
             return r;
     }
     /* The keeper died after it had made the cell and before it could say so. */
-    if (sent_before && req->op == KEEPER_MAKE && reply.result == -EEXIST &&
-        strcmp(reply.what, "cell_exists") == 0)
+    bool made = sent_before && req->op == KEEPER_MAKE && reply.result == -EEXIST &&
+                strcmp(reply.what, "cell_exists") == 0;
+    if (made)
         reply.result = 0;
     int r = keeper_ask_result(&reply, err);
+    if (made && req->point[0]) /* processes that are brought back have no limits until the end */
+        r = keeper_ask_limits(core, req->id, &req->limits, err);
     if (r >= 0 && ret_reply)
         *ret_reply = reply;
     if (r < 0)
@@ -187,145 +211,14 @@ static int ask(struct core *core, const struct keeper_request *req, struct keepe
 int keeper_ask(struct core *core, const struct keeper_request *req, struct keeper_reply *ret_reply,
                struct err *err)
 {
-    struct passed none = { .n = 0 };
-    int r = ask(core, req, ret_reply, &none, err);
+    struct keeper_passed none = { .n = 0 };
+    int r = keeper_ask_passed(core, req, ret_reply, &none, err);
     if (r >= 0)
         fd_close_all(none.fds, none.n);
     return r;
 }
 
-static void put_text(char *out, size_t size, const char *text)
-{
-    size_t n = strnlen(text, size - 1);
-    memcpy(out, text, n);
-    out[n] = '\0';
-}
-
-static struct keeper_request request(enum keeper_op op, const char *id, const char *tree,
-                                     const struct keeper_limits *limits)
-{
-    struct keeper_request req;
-    memset(&req, 0, sizeof(req)); /* padding too: it crosses a socket */
-    req.version = KEEPER_VERSION;
-    req.op = op;
-    if (id)
-        put_text(req.id, sizeof(req.id), id);
-    if (tree)
-        put_text(req.image, sizeof(req.image), tree);
-    if (limits)
-        req.limits = *limits;
-    return req;
-}
-
-int keeper_ask_make(struct core *core, const char *id, const char *tree,
-                    const struct keeper_limits *limits, struct err *err)
-{
-    struct keeper_request req = request(KEEPER_MAKE, id, tree, limits);
-    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot start sandbox '%s'", id);
-}
-
-int keeper_ask_limits(struct core *core, const char *id, const struct keeper_limits *limits,
-                      struct err *err)
-{
-    struct keeper_request req = request(KEEPER_LIMITS, id, NULL, limits);
-    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot limit sandbox '%s'", id);
-}
-
-int keeper_ask_cell(struct core *core, enum keeper_op op, const char *id, struct err *err)
-{
-    struct keeper_request req = request(op, id, NULL, NULL);
-    return keeper_ask(core, &req, NULL, err);
-}
-
-int keeper_ask_end(struct core *core, enum keeper_op op, const char *id,
-                   struct keeper_usage *ret_usage, struct err *err)
-{
-    struct keeper_request req = request(op, id, NULL, NULL);
-    struct keeper_reply reply;
-    int r = keeper_ask(core, &req, &reply, err);
-    if (r >= 0)
-        *ret_usage = reply.usage;
-    return r;
-}
-
-int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_usage,
-                    struct err *err)
-{
-    struct keeper_request req = request(KEEPER_STAT, id, NULL, NULL);
-    struct keeper_reply reply;
-    int r = keeper_ask(core, &req, &reply, err);
-    if (r >= 0)
-        *ret_usage = reply.usage;
-    return r;
-}
-
-int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOCKETS],
-                       struct err *err)
-{
-    struct keeper_request req = request(KEEPER_SOCKETS_OF, id, NULL, NULL);
-    struct passed passed = { .n = 0 };
-    int r = ask(core, &req, NULL, &passed, err);
-    if (r < 0)
-        return r;
-    if (passed.n == 0)
-        return err_name(err, EPROTO, "internal", "warren-keeper answered without a socket");
-    for (size_t i = 0; i < KEEPER_SOCKETS; i++)
-        ret_fds[i] = i < passed.n ? passed.fds[i] : -1;
-    return 0;
-}
-
-int keeper_ask_steer(struct core *core, const char *id, int ret_fds[KEEPER_STEER_FDS],
-                     struct err *err)
-{
-    struct keeper_request req = request(KEEPER_STEER, id, NULL, NULL);
-    struct passed passed = { .n = 0 };
-    int r = ask(core, &req, NULL, &passed, err);
-    if (r < 0)
-        return r;
-    if (passed.n != KEEPER_STEER_FDS) {
-        fd_close_all(passed.fds, passed.n);
-        return err_name(err, EPROTO, "internal", "warren-keeper answered without the sockets");
-    }
-    memcpy(ret_fds, passed.fds, sizeof(passed.fds));
-    return 0;
-}
-
-int keeper_ask_volume(struct core *core, enum keeper_op op, const char *volume, uint64_t size_bytes,
-                      struct err *err)
-{
-    struct keeper_limits limits = { .disk_bytes = size_bytes };
-    struct keeper_request req = request(op, NULL, NULL, &limits);
-    put_text(req.volume, sizeof(req.volume), volume);
-    return keeper_ask(core, &req, NULL, err);
-}
-
-int keeper_ask_volume_used(struct core *core, const char *volume, uint64_t *ret_bytes,
-                           struct err *err)
-{
-    struct keeper_request req = request(KEEPER_VOLUME_STAT, NULL, NULL, NULL);
-    struct keeper_reply reply;
-    put_text(req.volume, sizeof(req.volume), volume);
-    int r = keeper_ask(core, &req, &reply, err);
-    if (r >= 0)
-        *ret_bytes = reply.usage.disk_bytes;
-    return r;
-}
-
-int keeper_ask_attach(struct core *core, const char *id, const char *volume, const char *path,
-                      bool read_only, struct err *err)
-{
-    struct keeper_request req = request(KEEPER_ATTACH, id, NULL, NULL);
-    put_text(req.volume, sizeof(req.volume), volume);
-    put_text(req.path, sizeof(req.path), path);
-    req.read_only = read_only;
-    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot show a volume at '%s'", path);
-}
-
-int keeper_ask_image_rm(struct core *core, const char *tree, struct err *err)
-{
-    struct keeper_request req = request(KEEPER_IMAGE_RM, NULL, tree, NULL);
-    return keeper_ask(core, &req, NULL, err);
-}
+/* ---- lists ---- */
 
 struct rows {
     struct keeper_row *items;
@@ -348,6 +241,7 @@ static int rows_add(struct rows *rows, const struct keeper_reply *reply)
     memcpy(row->id, reply->id, sizeof(row->id));
     memcpy(row->image, reply->image, sizeof(row->image));
     row->running = reply->running != 0;
+    row->frozen = reply->frozen != 0;
     return 0;
 }
 
@@ -375,11 +269,14 @@ static int list_once(struct core *core, const struct keeper_request *req, struct
 int keeper_ask_list(struct core *core, enum keeper_op op, struct keeper_row **ret_rows,
                     size_t *ret_n, struct err *err)
 {
-    struct keeper_request req = request(op, NULL, NULL, NULL);
+    struct keeper_request req;
     struct rows rows = { NULL, 0, 0 };
     struct keeper_reply end;
     int64_t until = clock_mono_ms() + KEEPER_WAIT_MS;
     int r;
+    memset(&req, 0, sizeof(req)); /* padding too: it crosses a socket */
+    req.version = KEEPER_VERSION;
+    req.op = op;
     while ((r = list_once(core, &req, &rows, &end)) < 0) {
         r = pause_or_fail(core, r, until, err);
         if (r < 0)

@@ -15,8 +15,21 @@
 /* Fills *ret_reply (NULL is fine) on success; a refusal becomes the error, its name one of ours. */
 int keeper_ask(struct core *core, const struct keeper_request *req, struct keeper_reply *ret_reply,
                struct err *err);
+/* The same with the descriptors that came along, which are the caller's if this returns 0. */
+struct keeper_passed {
+    int fds[KEEPER_STEER_FDS]; /* the most that come at once */
+    size_t n;
+};
+int keeper_ask_passed(struct core *core, const struct keeper_request *req,
+                      struct keeper_reply *ret_reply, struct keeper_passed *ret_passed,
+                      struct err *err);
+
+/* ---- keeper_ask.c ---- */
 int keeper_ask_make(struct core *core, const char *id, const char *tree,
                     const struct keeper_limits *limits, struct err *err);
+/* The same with the processes of a checkpoint's memory; -EBUSY, cannot_restore; memory_unsupported. */
+int keeper_ask_make_from(struct core *core, const char *id, const char *tree,
+                         const struct keeper_limits *limits, const char *point, struct err *err);
 int keeper_ask_limits(struct core *core, const char *id, const struct keeper_limits *limits,
                       struct err *err);
 int keeper_ask_cell(struct core *core, enum keeper_op op, const char *id, struct err *err);
@@ -25,6 +38,9 @@ int keeper_ask_end(struct core *core, enum keeper_op op, const char *id,
                    struct keeper_usage *ret_usage, struct err *err);
 int keeper_ask_stat(struct core *core, const char *id, struct keeper_usage *ret_usage,
                     struct err *err);
+/* Whether its files may differ from those of a checkpoint of it, as far as they are on disk. */
+int keeper_ask_changed(struct core *core, const char *id, const char *point, bool *ret_changed,
+                       struct err *err);
 /* Unconnected, non-blocking TCP sockets of a running cell's network namespace: IPv4's, then IPv6's or
  * -1. The caller closes them. */
 int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOCKETS],
@@ -41,12 +57,13 @@ int keeper_ask_attach(struct core *core, const char *id, const char *volume, con
                       bool read_only, struct err *err);
 int keeper_ask_image_rm(struct core *core, const char *tree, struct err *err);
 
+/* ---- keeper.c ---- */
 struct keeper_row {
     char id[ID_SIZE];
     char image[KEEPER_IMAGE_SIZE];
-    bool running;
+    bool running, frozen;
 };
-/* LIST, IMAGE_LIST or VOLUME_LIST, whole; free(*ret_rows). */
+/* LIST or another of the operations that list, whole; free(*ret_rows). */
 int keeper_ask_list(struct core *core, enum keeper_op op, struct keeper_row **ret_rows,
                     size_t *ret_n, struct err *err);
 
@@ -61,3 +78,11 @@ int keeper_ask_begin(struct core *core, const struct keeper_request *req, const 
  * refusal is in it, not in the result. */
 int keeper_ask_next(int fd, struct keeper_reply *ret_reply);
 int keeper_ask_result(const struct keeper_reply *reply, struct err *err);
+/* keeper_piped.c: as keeper_ask_begin for one that writes to a pipe, which it gets behind `fds`; the caller closes
+ * its end, *ret_in, too. */
+int keeper_ask_piped(struct core *core, const struct keeper_request *req, const int *fds,
+                     size_t nfds, int *ret_in, int *ret_fd, struct err *err);
+/* The one answer to what was begun, for which it has wait_s (0: as long as it takes). `doing` says
+ * what failed if the keeper died: "read the sandbox". ret_reply may be NULL. */
+int keeper_ask_finish(int fd, unsigned wait_s, const char *doing, struct keeper_reply *ret_reply,
+                      struct err *err);

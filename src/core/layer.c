@@ -1,8 +1,6 @@
 /* Layers: unpacking one, finding one, letting one go. */
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 
 #include "base/clock.h"
 #include "base/id.h"
@@ -67,7 +65,6 @@ static int random_tree(char tree[KEEPER_IMAGE_SIZE])
 static int unpack(struct core *core, const char *parent_tree, int blob, struct image_layer *l,
                   struct err *err)
 {
-    static const struct timeval wait = { .tv_sec = UNPACK_WAIT_S };
     struct keeper_request req;
     struct keeper_reply reply;
     _cleanup_fd_ int sock = -1;
@@ -81,11 +78,7 @@ static int unpack(struct core *core, const char *parent_tree, int blob, struct i
     r = keeper_ask_begin(core, &req, &blob, 1, &sock, err);
     if (r < 0)
         return r;
-    (void)setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-    if (keeper_ask_next(sock, &reply) < 0)
-        return err_name(err, ENOTCONN, "keeper_unavailable",
-                        "warren-keeper went away while it unpacked the image; try again");
-    r = keeper_ask_result(&reply, err);
+    r = keeper_ask_finish(sock, UNPACK_WAIT_S, "unpacked the image", &reply, err);
     if (r < 0)
         return r;
     reply.diff_id[sizeof(reply.diff_id) - 1] = '\0';

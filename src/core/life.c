@@ -6,9 +6,11 @@
 #include "base/log.h"
 #include "core/count.h"
 #include "core/event.h"
+#include "core/frost.h"
+#include "core/idle.h"
 #include "core/inside.h"
 #include "core/keeper.h"
-#include "core/network.h"
+#include "core/pause.h"
 #include "core/row.h"
 #include "core/spec.h"
 #include "core/timers.h"
@@ -40,14 +42,7 @@ static void tell(struct core *core, const struct sandbox *s, const char *type)
     event_emit(core, s->owner, s->id, type, n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
 }
 
-/* The holder may read its spec. */
-static void leave_network(struct core *core, const struct box *b)
-{
-    if (!network_is_none(b->s.spec.network))
-        networks_detach(core, b->s.id);
-}
-
-void life_running(struct box *b, int64_t now_ms)
+void life_running(struct core *core, struct box *b, int64_t now_ms)
 {
     const struct sandbox_spec *spec = &b->s.spec;
     b->s.state = SANDBOX_RUNNING;
@@ -59,7 +54,11 @@ void life_running(struct box *b, int64_t now_ms)
     b->retry_ms = 0;
     b->quiet_ms = now_ms;
     b->cpu_seen_ms = 0;
-    b->idle_next_ms = timers_idle_next(spec, now_ms);
+    b->frost = FROST_NONE;
+    b->s.frozen_ms = 0;
+    b->save_cpu_us = 0;
+    b->save_next_ms = autosave_next(&spec->autosave, now_ms, now_ms);
+    b->idle_next_ms = idle_next(core, b, now_ms);
 }
 
 int life_start(struct core *core, struct box *b, struct err *err)
@@ -70,14 +69,15 @@ int life_start(struct core *core, struct box *b, struct err *err)
     if (r >= 0)
         r = volumes_attach(core, b->s.id, &b->s.spec, err);
     if (r >= 0)
-        r = networks_attach(core, b->s.id, b->s.spec.network, err);
+        r = networks_attach(core, &b->s, err);
     if (r < 0) {
+        networks_detach(core, b->s.id);
         if (r != -ENOTCONN)
             (void)keeper_ask_cell(core, KEEPER_STOP, b->s.id, NULL);
         return r;
     }
     (void)pthread_mutex_lock(&core->table.lock);
-    life_running(b, clock_now_ms());
+    life_running(core, b, clock_now_ms());
     usage_begun(core, b, b->s.started_ms, 0);
     struct sandbox s = b->s;
     (void)pthread_mutex_unlock(&core->table.lock);
@@ -97,9 +97,9 @@ int life_stop(struct core *core, struct box *b, enum sandbox_cause cause, struct
     (void)pthread_mutex_unlock(&core->table.lock);
     mark(core, &s);
 
-    if (cause != CAUSE_CRASHED)
+    if (cause != CAUSE_CRASHED && frost_lift(core, s.id, NULL) >= 0)
         inside_shutdown(core, s.id);
-    leave_network(core, b);
+    networks_detach(core, s.id);
     struct keeper_usage last = { 0 };
     int r = keeper_ask_end(core, KEEPER_STOP, s.id, &last, err);
     if (r == -ENOENT)
@@ -110,9 +110,11 @@ int life_stop(struct core *core, struct box *b, enum sandbox_cause cause, struct
         usage_ended(core, b, &last, false);
         b->s.state = SANDBOX_STOPPED;
         b->s.stopped_ms = clock_now_ms();
+        b->frost = FROST_NONE;
+        b->s.frozen_ms = 0;
         /* A stop that nobody asked for leaves an end of life that deletes where it is: a crash
          * must not make a sandbox immortal. One that a user asked for parks it. */
-        if (cause == CAUSE_STOPPED || b->s.spec.on_timeout == END_STOP)
+        if (cause == CAUSE_STOPPED || b->s.spec.on_timeout != END_DELETE)
             b->s.expires_ms = 0;
     } else {
         b->s.state = SANDBOX_RUNNING;
@@ -139,7 +141,7 @@ int life_delete(struct core *core, struct box *b, enum sandbox_cause cause, stru
     (void)pthread_mutex_unlock(&core->table.lock);
     mark(core, &s);
 
-    leave_network(core, b);
+    networks_detach(core, s.id);
     struct keeper_usage last = { 0 };
     int r = keeper_ask_end(core, KEEPER_DELETE, s.id, &last, err);
     if (r < 0 && r != -ENOENT) {
@@ -162,8 +164,13 @@ int life_delete(struct core *core, struct box *b, enum sandbox_cause cause, stru
     if (row_save(core, &s, b->tree, &why) < 0)
         log_warn("end not recorded sandbox=%s err=\"%s\"", s.id, why.msg);
     box_remove(core, b);
+    passes_drop(core, s.id);
+    if (s.spec.paused[0])
+        pause_forget(core, s.owner, s.spec.paused);
+    autosave_drop(core, s.owner, s.id);
     atomic_fetch_add(&core->deletes, 1);
     tell(core, &s, "sandbox.deleted");
+    archives_drop_later(core, s.id);
     image_tree_release(core, b->tree);
     log_info("deleted sandbox=%s cause=%s", s.id, sandbox_cause_name(s.cause));
     return 0;

@@ -8,7 +8,7 @@
 #define LIFE_RETRY_MS 5000 /* between tries of an end that failed */
 
 /* In memory: it runs from now on. Under the table's lock. */
-void life_running(struct box *b, int64_t now_ms);
+void life_running(struct core *core, struct box *b, int64_t now_ms);
 
 int life_start(struct core *core, struct box *b, struct err *err);
 int life_stop(struct core *core, struct box *b, enum sandbox_cause cause, struct err *err);

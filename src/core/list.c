@@ -41,7 +41,7 @@ struct gather {
 static bool matches(const struct sandbox_filter *f, const struct sandbox *s)
 {
     unsigned states = f->states ? f->states : ~(1u << SANDBOX_GONE);
-    if (!(states & 1u << s->state))
+    if (!(states & 1u << sandbox_shown(s)))
         return false;
     if (f->name && (!s->spec.name || strcmp(s->spec.name, f->name) != 0))
         return false;

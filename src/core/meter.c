@@ -8,6 +8,7 @@ void meter_start(struct meter *m, int64_t now_ms, uint64_t cpu_us)
         m->at_ms = now_ms;
     m->life_ms = now_ms;
     m->running = true;
+    m->asleep = false;
     m->memory_known = false;
     m->memory_bytes = 0;
     m->cpu_us = cpu_us;
@@ -15,7 +16,7 @@ void meter_start(struct meter *m, int64_t now_ms, uint64_t cpu_us)
 
 void meter_stop(struct meter *m)
 {
-    m->running = false;
+    m->running = m->asleep = false;
 }
 
 /* Byte-seconds of dt_ms, in GiB. */
@@ -43,7 +44,7 @@ struct usage_amount meter_advance(struct meter *m, int64_t now_ms,
         a.cpu_us = reading->cpu_us >= m->cpu_us ? reading->cpu_us - m->cpu_us : reading->cpu_us;
         m->cpu_us = reading->cpu_us;
     }
-    if (m->running)
+    if (m->running && !m->asleep)
         a.memory_gib_s = integral(m->memory_known, m->memory_bytes, memory,
                                   memory ? reading->memory_bytes : 0, gap, dt);
     a.disk_gib_s =

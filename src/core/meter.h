@@ -11,9 +11,11 @@ struct meter {
     int64_t at_ms;   /* counted up to here; 0: not begun */
     int64_t life_ms; /* when the life began that cpu_us is of */
     bool running;
+    bool asleep; /* its work stands still: what its memory takes is not counted */
     bool memory_known, disk_known;
     uint64_t cpu_us; /* the counters as last read */
     uint64_t memory_bytes, disk_bytes;
+    uint64_t rx_bytes, tx_bytes; /* counted of its network */
 };
 
 struct meter_reading {

@@ -8,39 +8,25 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/alias.h"
+#include "core/authority.h"
+#include "core/grant.h"
+#include "core/certs.h"
 #include "core/keeper.h"
+#include "core/ledger.h"
 #include "core/table.h"
+#include "core/trust.h"
+#include "core/who.h"
 #include "net/policy.h"
 
 #define LOG_MODULE "network"
 #define SEND_MS 5000
 
-bool network_is_none(const char *network)
-{
-    return !network || !*network || strcmp(network, "none") == 0;
-}
-
-static int read_rules(const char *network, struct policy *ret_policy, struct err *err)
-{
-    if (network_is_none(network))
-        return policy_preset("none", ret_policy, err);
-    if (!strchr(network, ' ')) /* a rule has at least two words */
-        return policy_preset(network, ret_policy, err);
-    return policy_parse(network, strlen(network), ret_policy, err);
-}
-
-int network_check(const char *network, struct err *err)
-{
-    _cleanup_(policy_done) struct policy p = POLICY_INIT;
-    int r = read_rules(network, &p, err);
-    return r == -ENOENT || r == -E2BIG ? -EINVAL : r;
-}
-
 /* ---- to the broker ---- */
 
 /* A broker that does not read is dead or will be: nobody waits for it for long. */
-static int send_within(const struct core *core, const void *msg, size_t size, const int *fds,
-                       size_t nfds)
+int networks_send(const struct core *core, const void *msg, size_t size, const int *fds,
+                  size_t nfds)
 {
     int64_t until = clock_mono_ms() + SEND_MS;
     for (;;) {
@@ -56,12 +42,17 @@ static int send_within(const struct core *core, const void *msg, size_t size, co
     }
 }
 
+int networks_tell(struct core *core, const void *msg, size_t size)
+{
+    return core->broker_fd < 0 ? 0 : networks_send(core, msg, size, NULL, 0);
+}
+
 /* Takes fd. */
 static int tell(struct core *core, const char *id, enum broker_net_part part, bool cut, int fd)
 {
     struct broker_net msg = { .type = BROKER_NET, .part = part, .cut = cut };
     (void)snprintf(msg.sandbox, sizeof(msg.sandbox), "%s", id);
-    int r = send_within(core, &msg, sizeof(msg), &fd, 1);
+    int r = networks_send(core, &msg, sizeof(msg), &fd, 1);
     (void)close(fd);
     return r;
 }
@@ -71,11 +62,15 @@ static int tell_rules(struct core *core, const char *id, const char *network, bo
 {
     _cleanup_(policy_done) struct policy p = POLICY_INIT;
     _cleanup_(buf_done) struct buf text = BUF_INIT(4 * NETWORK_TEXT_MAX);
-    int r = read_rules(network, &p, err);
+    int r = network_rules(network, &p, err);
     if (r < 0)
         return r;
     _cleanup_fd_ int fd = memfd_create("rules", MFD_CLOEXEC);
     r = fd < 0 ? -errno : policy_text(&p, &text);
+    size_t n;
+    const char *proxy = network_proxy(network, &n);
+    if (r == 0 && proxy)
+        r = buf_printf(&text, "proxy %s", proxy);
     if (r == 0 && text.len)
         r = fd_write_full(fd, text.data, text.len);
     if (r == 0)
@@ -83,79 +78,238 @@ static int tell_rules(struct core *core, const char *id, const char *network, bo
     return r < 0 ? err_set(err, -r, "cannot give the broker the rules of '%s'", id) : 0;
 }
 
-int networks_attach(struct core *core, const char *id, const char *network, struct err *err)
+/* ---- who the broker knows ---- */
+
+/* From here on its bindings are told anew when they change; false: there is no such sandbox. */
+static bool mark(struct core *core, const char *id, bool told, bool *ret_was)
 {
-    int fds[KEEPER_STEER_FDS];
-    if (network_is_none(network) || core->broker_fd < 0)
-        return 0;
-    int r = tell_rules(core, id, network, true, err);
-    if (r == 0)
-        r = keeper_ask_steer(core, id, fds, err);
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct box *b = box_find(&core->table, NULL, id);
+    *ret_was = b && b->at_broker;
+    if (b)
+        b->at_broker = told;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return b != NULL;
+}
+
+/* It as it is now, whatever a caller was told earlier; -ENOENT: the broker is not to know. */
+static int copy_told(struct core *core, const char *id, struct sandbox *ret_s)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    const struct box *b = box_find(&core->table, NULL, id);
+    int r = b && b->at_broker ? sandbox_copy(&b->s, ret_s) : -ENOENT;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return r;
+}
+
+static int tell_authority(struct core *core, const char *id, struct err *err)
+{
+    _cleanup_(authority_done) struct authority a = { 0 };
+    int r = authority_make(core->secrets.key, id, &a, err);
     if (r < 0)
         return r;
-    static const enum broker_net_part parts[KEEPER_STEER_FDS] = { BROKER_NET_TCP, BROKER_NET_UDP,
-                                                                  BROKER_NET_LINK };
+    _cleanup_fd_ int fd = memfd_create("authority", MFD_CLOEXEC);
+    r = fd < 0 ? -errno : fd_write_full(fd, a.cert, strlen(a.cert));
+    if (r == 0)
+        r = fd_write_full(fd, a.key, strlen(a.key));
+    return r < 0 ? r : tell(core, id, BROKER_NET_CA, false, take_fd(fd));
+}
+
+static int tell_bindings(struct core *core, const char *id, const char *owner, const char *text,
+                         bool authority, struct err *err)
+{
+    int r = authority && grant_intercepts(text) ? tell_authority(core, id, err) : 0;
+    int fd = r < 0 ? r : grant_pack(core, owner, text, err);
+    r = fd < 0 ? fd : tell(core, id, BROKER_NET_BINDINGS, false, fd);
+    return r < 0 ? err_set(err, -r, "cannot give the broker the bindings of '%s'", id) : 0;
+}
+
+/* With `told` held while it is read and said: what the broker has in the end is what is so. */
+static int retell_held(struct core *core, const char *id, unsigned changes, bool authority,
+                       struct err *err)
+{
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    int r = copy_told(core, id, &s);
+    if (r < 0)
+        return r == -ENOENT ? 0 : err_set(err, -r, "cannot copy what '%s' may reach", id);
+    if (changes & CHANGE_NETWORK)
+        r = tell_rules(core, id, s.spec.network,
+                       (changes & CHANGE_CUT) || network_is_none(s.spec.network), err);
+    if (r == 0 && (changes & CHANGE_BINDINGS))
+        r = tell_bindings(core, id, s.owner, s.spec.bindings, authority, err);
+    return r == 0 && (changes & CHANGE_NETWORK_LIMITS) ? networks_limit(core, &s, err) : r;
+}
+
+static int retell(struct core *core, const char *id, unsigned changes, bool authority,
+                  struct err *err)
+{
+    (void)pthread_mutex_lock(&core->told);
+    int r = retell_held(core, id, changes, authority, err);
+    (void)pthread_mutex_unlock(&core->told);
+    return r;
+}
+
+bool networks_has(const struct sandbox_spec *spec)
+{
+    return !network_is_none(spec->network) || !grant_is_none(spec->bindings);
+}
+
+/* Takes fds. */
+static int tell_sockets(struct core *core, const char *id, const int fds[KEEPER_STEER_FDS],
+                        struct err *err)
+{
+    static const enum broker_net_part parts[KEEPER_STEER_FDS] = {
+        BROKER_NET_TCP,  BROKER_NET_UDP,    BROKER_NET_REST,   BROKER_NET_LINK,
+        BROKER_NET_DIAG, BROKER_NET_RAW_V4, BROKER_NET_RAW_V6,
+    };
+    int r = 0;
     for (size_t i = 0; i < KEEPER_STEER_FDS; i++) {
         int sent = tell(core, id, parts[i], false, fds[i]);
         r = r < 0 ? r : sent;
     }
+    return r < 0 ? err_set(err, -r, "cannot give the broker the sockets of '%s'", id) : 0;
+}
+
+static int say_all(struct core *core, const struct sandbox *s, struct err *err)
+{
+    bool was;
+    int r;
+    (void)pthread_mutex_lock(&core->told);
+    if (mark(core, s->id, true, &was)) {
+        unsigned all = CHANGE_NETWORK | CHANGE_CUT | CHANGE_BINDINGS | CHANGE_NETWORK_LIMITS;
+        r = retell_held(core, s->id, all, true, err);
+    } else { /* one that is still being made for nobody is in no table */
+        r = tell_rules(core, s->id, s->spec.network, true, err);
+        if (r == 0)
+            r = tell_bindings(core, s->id, s->owner, s->spec.bindings, true, err);
+        if (r == 0)
+            r = networks_limit(core, s, err);
+    }
+    (void)pthread_mutex_unlock(&core->told);
+    return r;
+}
+
+/* What is said of it comes before its sockets: a connection never meets half of that. Takes fds; NULL:
+ * they are to be made. */
+static int give(struct core *core, const struct sandbox *s, const int *fds, struct err *err)
+{
+    int made[KEEPER_STEER_FDS];
+    int r = fds ? 0 : keeper_ask_steer(core, s->id, made, err);
     if (r < 0)
-        return err_set(err, -r, "cannot give the broker the sockets of '%s'", id);
-    networks_point(core, id);
-    return 0;
+        return r;
+    fds = fds ? fds : made;
+    r = say_all(core, s, err);
+    if (r < 0) {
+        for (size_t i = 0; i < KEEPER_STEER_FDS; i++)
+            (void)close(fds[i]);
+        return r;
+    }
+    return tell_sockets(core, s->id, fds, err);
+}
+
+int networks_attach(struct core *core, const struct sandbox *s, struct err *err)
+{
+    if (!networks_has(&s->spec) || core->broker_fd < 0)
+        return 0;
+    int r = networks_attach_made(core, s, NULL, err);
+    if (r >= 0)
+        networks_point(core, s->id);
+    return r;
+}
+
+int networks_attach_made(struct core *core, const struct sandbox *s, const int *fds,
+                         struct err *err)
+{
+    int r = give(core, s, fds, err);
+    if (r >= 0 && grant_intercepts(s->spec.bindings))
+        trust_install(core, s->id);
+    return r;
 }
 
 void networks_detach(struct core *core, const char *id)
 {
     struct broker_net_end msg = { .type = BROKER_NET_END };
-    if (core->broker_fd < 0)
-        return;
+    bool was = false;
+    int r = 0;
     (void)snprintf(msg.sandbox, sizeof(msg.sandbox), "%s", id);
-    int r = send_within(core, &msg, sizeof(msg), NULL, 0);
+    (void)pthread_mutex_lock(&core->told);
+    bool known = mark(core, id, false, &was);
+    if (core->broker_fd >= 0 && (was || !known))
+        r = networks_send(core, &msg, sizeof(msg), NULL, 0);
+    (void)pthread_mutex_unlock(&core->told);
     if (r < 0)
         log_warn("the broker was not told of an end sandbox=%s err=%s", id, strerror(-r));
 }
 
-int networks_change(struct core *core, const char *id, const char *from, const char *to,
-                    struct err *err)
+int networks_change(struct core *core, const struct sandbox *s, const struct sandbox_spec *old,
+                    unsigned changes, struct err *err)
 {
-    if (network_is_none(to)) {
-        networks_detach(core, id); /* its sockets are closed: connections are refused */
+    if (!networks_has(&s->spec)) {
+        networks_detach(core, s->id); /* its sockets are closed: connections are refused */
         return 0;
     }
-    if (network_is_none(from))
-        return networks_attach(core, id, to, err);
-    return tell_rules(core, id, to, true, err);
+    if (!networks_has(old))
+        return networks_attach(core, s, err);
+    if (core->broker_fd < 0)
+        return 0;
+    int r = retell(core, s->id, changes, true, err);
+    if (r == 0 && (changes & CHANGE_BINDINGS) && grant_intercepts(s->spec.bindings))
+        trust_install(core, s->id);
+    return r;
+}
+
+/* Those whose bindings name the secret; free(*ret_ids). */
+static size_t find_bound(struct core *core, const char *owner, const char *name, const char *secret,
+                         char (**ret_ids)[ID_SIZE])
+{
+    size_t n = 0;
+    (void)pthread_mutex_lock(&core->table.lock);
+    char(*ids)[ID_SIZE] = calloc(core->table.n + 1, sizeof(*ids));
+    for (size_t i = 0; ids && i < core->table.n; i++) {
+        const struct box *b = core->table.sorted[i];
+        if (b->at_broker && strcmp(b->s.owner, owner) == 0 &&
+            grant_names(b->s.spec.bindings, name, secret))
+            memcpy(ids[n++], b->s.id, ID_SIZE);
+    }
+    (void)pthread_mutex_unlock(&core->table.lock);
+    *ret_ids = ids;
+    return n;
+}
+
+void networks_secret_changed(struct core *core, const char *owner, const char *name,
+                             const char *secret)
+{
+    char(*ids)[ID_SIZE] = NULL;
+    size_t n = core->broker_fd < 0 ? 0 : find_bound(core, owner, name, secret, &ids);
+    for (size_t i = 0; i < n; i++) {
+        struct err err = ERR_INIT;
+        if (retell(core, ids[i], CHANGE_BINDINGS, false, &err) < 0)
+            log_warn("a secret's change did not reach a sandbox sandbox=%s err=\"%s\"", ids[i],
+                     err.msg);
+    }
+    free(ids);
 }
 
 /* ---- from the broker ---- */
 
-struct running {
-    char id[ID_SIZE];
-    char *network;
-};
-
-static void running_free(struct running *items, size_t n)
+static void running_free(struct sandbox *items, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        free(items[i].network);
+        sandbox_done(&items[i]);
     free(items);
 }
 
 /* Those that run and have a network. */
-static size_t find_running(struct core *core, struct running **ret_items)
+static size_t find_running(struct core *core, struct sandbox **ret_items)
 {
     size_t n = 0;
     (void)pthread_mutex_lock(&core->table.lock);
-    struct running *items = calloc(core->table.n + 1, sizeof(*items));
+    struct sandbox *items = calloc(core->table.n + 1, sizeof(*items));
     for (size_t i = 0; items && i < core->table.n; i++) {
         const struct box *b = core->table.sorted[i];
-        if (b->s.state != SANDBOX_RUNNING || network_is_none(b->s.spec.network))
-            continue;
-        items[n].network = strdup(b->s.spec.network);
-        if (!items[n].network)
-            continue;
-        memcpy(items[n++].id, b->s.id, ID_SIZE);
+        if (b->s.state == SANDBOX_RUNNING && networks_has(&b->s.spec) &&
+            sandbox_copy(&b->s, &items[n]) >= 0)
+            n++;
     }
     (void)pthread_mutex_unlock(&core->table.lock);
     *ret_items = items;
@@ -174,11 +328,11 @@ static bool still_runs(struct core *core, const char *id)
 /* A new broker knows nobody. */
 static void tell_all(struct core *core)
 {
-    struct running *items;
+    struct sandbox *items;
     size_t n = find_running(core, &items);
     for (size_t i = 0; i < n; i++) {
         struct err err = ERR_INIT;
-        if (networks_attach(core, items[i].id, items[i].network, &err) < 0)
+        if (give(core, &items[i], NULL, &err) < 0)
             log_warn("a sandbox is without its network sandbox=%s err=\"%s\"", items[i].id,
                      err.msg);
         if (!still_runs(core, items[i].id)) /* its end may have been told before this */
@@ -189,22 +343,30 @@ static void tell_all(struct core *core)
     running_free(items, n);
 }
 
-static void keep(struct core *core, const struct broker_record *rec)
-{
-    (void)pthread_mutex_lock(&core->table.lock);
-    struct box *b = box_find(&core->table, NULL, rec->sandbox);
-    if (b)
-        netlog_add(&b->netlog, rec);
-    (void)pthread_mutex_unlock(&core->table.lock);
-}
-
 bool network_told(struct core *core, const void *msg, size_t n)
 {
     uint32_t type = 0;
     if (n >= sizeof(type))
         memcpy(&type, msg, sizeof(type));
     if (type == BROKER_HELLO && n == sizeof(struct broker_hello)) {
+        aliases_tell(core);
+        ledger_new_broker(core);
+        certs_tell(core);
         tell_all(core);
+        return true;
+    }
+    struct broker_who who;
+    if (type == BROKER_WHO && n == sizeof(who)) {
+        memcpy(&who, msg, sizeof(who));
+        who_asked(core, &who);
+        return true;
+    }
+    struct broker_tally tally;
+    if (type == BROKER_TALLY && n == sizeof(tally)) {
+        memcpy(&tally, msg, sizeof(tally));
+        tally.sandbox[ID_LEN] = tally.host[sizeof(tally.host) - 1] = '\0';
+        if (id_valid(tally.sandbox))
+            ledger_tally(core, &tally);
         return true;
     }
     struct broker_record rec;
@@ -215,26 +377,11 @@ bool network_told(struct core *core, const void *msg, size_t n)
     rec.name[sizeof(rec.name) - 1] = '\0';
     rec.rule[sizeof(rec.rule) - 1] = '\0';
     rec.address[sizeof(rec.address) - 1] = '\0';
-    if (id_valid(rec.sandbox))
-        keep(core, &rec);
-    return true;
-}
-
-int network_log(struct core *core, const char *owner, const char *who, uint64_t after,
-                struct network_entry **ret_items, size_t *ret_n, struct err *err)
-{
-    struct sandbox s = { 0 };
-    int r = sandbox_get(core, owner, who, &s, err);
-    if (r < 0) {
-        sandbox_done(&s);
-        return r;
+    rec.program[sizeof(rec.program) - 1] = '\0';
+    rec.binding[sizeof(rec.binding) - 1] = '\0';
+    if (id_valid(rec.sandbox)) {
+        ledger_record(core, &rec);
+        uses_told(core, &rec);
     }
-    (void)pthread_mutex_lock(&core->table.lock);
-    const struct box *b = box_find(&core->table, NULL, s.id);
-    r = b ? netlog_copy(&b->netlog, after, ret_items, ret_n) : -ENOENT;
-    (void)pthread_mutex_unlock(&core->table.lock);
-    if (r < 0)
-        r = err_set(err, -r, "cannot read the network log of '%s'", s.id);
-    sandbox_done(&s);
-    return r;
+    return true;
 }

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <jansson.h>
 #include <string.h>
 
 #include "core/sandbox.h"
@@ -72,4 +73,29 @@ void pairs_done(struct pairs *p)
     free(p->names);
     free(p->values);
     *p = (struct pairs){ NULL, NULL, 0 };
+}
+
+char *pairs_text(const struct pairs *p)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; o && i < p->n; i++)
+        (void)json_object_set_new(o, p->names[i], json_string(p->values[i]));
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    return text;
+}
+
+int pairs_read(const char *text, struct pairs *ret_p)
+{
+    json_t *o = json_loads(text, 0, NULL), *value;
+    const char *name;
+    int r = json_is_object(o) ? 0 : -EPROTO;
+    json_object_foreach(o, name, value)
+    {
+        const char *v = json_string_value(value);
+        if (r >= 0)
+            r = v ? pairs_add(ret_p, name, v) : -EPROTO;
+    }
+    json_decref(o);
+    return r;
 }

@@ -18,13 +18,21 @@
 
 /* ---- with the lock held ---- */
 
+static void unsteer(const struct pool_cell *cell)
+{
+    for (size_t i = 0; cell->steered && i < KEEPER_STEER_FDS; i++)
+        (void)close(cell->steer[i]);
+}
+
 void pool_trash(struct pool *p, const struct pool_cell *cell)
 {
     if (p->n_trash == p->cap_trash) {
         size_t cap = p->cap_trash ? p->cap_trash * 2 : 16;
         struct pool_cell *items = reallocarray(p->trash, cap, sizeof(*items));
-        if (!items)
+        if (!items) {
+            unsteer(cell);
             return; /* lost until the next start, which removes what nobody knows */
+        }
         p->trash = items;
         p->cap_trash = cap;
     }
@@ -103,6 +111,27 @@ static int make(struct core *core, struct pool_cell *cell, struct err *err)
     return r;
 }
 
+/* What a create with a network would wait for otherwise. */
+static int steer(struct core *core, struct pool_cell *cell, struct err *err)
+{
+    int r = keeper_ask_steer(core, cell->id, cell->steer, err);
+    if (r < 0) {
+        (void)keeper_ask_cell(core, KEEPER_DELETE, cell->id, NULL);
+        return r;
+    }
+    cell->steered = true;
+    networks_point(core, cell->id);
+    return 0;
+}
+
+static unsigned count_steered(const struct pool *p)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < p->blank.n_ready; i++)
+        n += p->blank.ready[i].steered;
+    return n;
+}
+
 static void fill_one(struct core *core, struct pool *p)
 {
     struct err err = ERR_INIT;
@@ -111,8 +140,11 @@ static void fill_one(struct core *core, struct pool *p)
     struct pool_cell cell = { .limits = spec_limits(&spec) };
     memcpy(cell.tree, p->blank.tree, sizeof(cell.tree));
     memcpy(p->working, p->blank.tree, sizeof(p->working));
+    bool steered = core->broker_fd >= 0 && count_steered(p) < p->steered;
     (void)pthread_mutex_unlock(&p->lock);
     int r = make(core, &cell, &err);
+    if (r >= 0 && steered)
+        r = steer(core, &cell, &err);
     if (r < 0 && !atomic_load(&core->stopping))
         log_warn("no cell made ahead err=\"%s\"", err.msg);
     (void)pthread_mutex_lock(&p->lock);
@@ -133,6 +165,7 @@ static void empty_one(struct core *core, struct pool *p)
     struct err err = ERR_INIT;
     memcpy(p->working, cell.tree, sizeof(p->working));
     (void)pthread_mutex_unlock(&p->lock);
+    unsteer(&cell);
     if (keeper_ask_cell(core, KEEPER_DELETE, cell.id, &err) < 0)
         log_warn("blank cell stays until the next start cell=%s err=\"%s\"", cell.id, err.msg);
     (void)pthread_mutex_lock(&p->lock);
@@ -192,9 +225,11 @@ void warm_pool_stop(struct core *core)
         (void)pthread_join(p->thread, NULL);
         p->started = false;
         for (unsigned i = 0; i < p->blank.n_ready; i++)
-            (void)keeper_ask_cell(core, KEEPER_DELETE, p->blank.ready[i].id, NULL);
-        for (size_t i = 0; i < p->n_trash; i++)
+            pool_trash(p, &p->blank.ready[i]);
+        for (size_t i = 0; i < p->n_trash; i++) {
+            unsteer(&p->trash[i]);
             (void)keeper_ask_cell(core, KEEPER_DELETE, p->trash[i].id, NULL);
+        }
     }
     free(p->blank.ready);
     free(p->trash);
@@ -205,7 +240,31 @@ void warm_pool_stop(struct core *core)
 
 /* ---- for requests ---- */
 
-bool warm_pool_take(struct core *core, const char *tree, struct pool_cell *ret_cell)
+static int find_ready(const struct shelf *s, bool steered)
+{
+    for (unsigned i = s->n_ready; i-- > 0;)
+        if (s->ready[i].steered == steered)
+            return (int)i;
+    return -1;
+}
+
+/* Which of the ready ones, or -1. One that is not steered will do for a network, and takes longer; one
+ * that is will not do without, so it makes room for one that will. */
+static int choose(struct pool *p, bool network)
+{
+    int i = find_ready(&p->blank, network);
+    if (i >= 0 || p->blank.n_ready == 0)
+        return i;
+    if (network) {
+        p->steered += p->steered < p->blank.size;
+        return find_ready(&p->blank, false);
+    }
+    p->steered -= p->steered > 0;
+    pool_trash_ready(p, &p->blank, 0);
+    return -1;
+}
+
+bool warm_pool_take(struct core *core, const char *tree, bool network, struct pool_cell *ret_cell)
 {
     struct pool *p = &core->pool;
     bool found = false;
@@ -213,8 +272,10 @@ bool warm_pool_take(struct core *core, const char *tree, struct pool_cell *ret_c
         return false;
     (void)pthread_mutex_lock(&p->lock);
     note_asked(p, tree);
-    if (p->blank.n_ready && strcmp(p->blank.tree, tree) == 0) {
-        *ret_cell = p->blank.ready[--p->blank.n_ready];
+    int i = strcmp(p->blank.tree, tree) == 0 ? choose(p, network) : -1;
+    if (i >= 0) {
+        *ret_cell = p->blank.ready[i];
+        p->blank.ready[i] = p->blank.ready[--p->blank.n_ready];
         found = true;
     }
     wake(p);

@@ -2,7 +2,8 @@
  *
  * Blank ones are of the image that was asked for last and have the default limits; a template's
  * have its limits, were booted and are ready. They are in no database and no list until one is
- * handed out. One thread makes blank ones and removes all, after the requests: it waits for a quiet
+ * handed out. Some of the blank ones are made for a network (steered), as many as were asked for of late.
+ * One thread makes blank ones and removes all, after the requests: it waits for a quiet
  * moment, unless the pool is running low. Another makes templates', which may take long. What a crash leaves
  * behind is unknown to the database and removed at the next start. */
 #pragma once
@@ -11,8 +12,9 @@
 int warm_pool_start(struct core *core, unsigned size, struct err *err);
 void warm_pool_stop(struct core *core); /* removes the cells if the keeper is there */
 
-/* Notes that `tree` is asked for; true and a running cell that is now the caller's. */
-bool warm_pool_take(struct core *core, const char *tree, struct pool_cell *ret_cell);
+/* Notes that `tree` is asked for; true and a running cell that is now the caller's. Only one that is
+ * to have a network may be given one that is steered. */
+bool warm_pool_take(struct core *core, const char *tree, bool network, struct pool_cell *ret_cell);
 void warm_pool_give_back(struct core *core, const struct pool_cell *cell); /* unused, blank */
 void warm_pool_discard(struct core *core, const struct pool_cell *cell);
 /* `tree` takes the place of `old` (may be NULL) under its name. */

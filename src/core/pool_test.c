@@ -160,3 +160,33 @@ TEST(many_creators_get_a_cell_of_their_own_each)
     CHECK_EQ(c.running, 80);
     world_free(w);
 }
+
+static void create_with(struct world *w, const char *network)
+{
+    struct sandbox_spec spec;
+    struct sandbox s;
+    sandbox_spec_init(&spec);
+    spec.network = strdup(network);
+    CHECK_OK(sandbox_create(w->core, "default", &spec, &s, NULL));
+    sandbox_spec_done(&spec);
+    sandbox_done(&s);
+}
+
+TEST(a_cell_is_made_for_a_network_once_one_was_asked_for_and_goes_to_no_other)
+{
+    int link[2];
+    struct world *w = world_new(2);
+    WAIT_FOR(ready(w) == 2);
+    CHECK_OK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, link));
+    w->core->broker_fd = link[0];
+    create_with(w, "open"); /* nobody knew: it waits for its sockets */
+    WAIT_FOR(ready(w) == 2 && fake_asked(&w->k, KEEPER_STEER) == 2);
+    create_with(w, "none");
+    WAIT_FOR(ready(w) == 2);
+    CHECK_EQ(fake_asked(&w->k, KEEPER_STEER), 2); /* the steered one is still there */
+    create_with(w, "open");
+    WAIT_FOR(ready(w) == 2 && fake_asked(&w->k, KEEPER_STEER) == 3); /* for the next */
+    CHECK_EQ(fake_asked(&w->k, KEEPER_MAKE), 5);
+    (void)close(link[1]);
+    world_free(w);
+}

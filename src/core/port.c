@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "core/keeper.h"
+#include "core/private.h"
+#include "wire/broker.h"
 
 /* 0, or -errno: -ETIMEDOUT when the listener's queue stays full. */
 static int connect_within(int fd, const void *addr, size_t len, int timeout_ms)
@@ -72,4 +74,15 @@ int port_dial(struct core *core, const struct sandbox *s, unsigned port, int tim
                         timeout_ms);
     return chosen < 0 ? err_set(err, -chosen, "cannot reach port %u of sandbox '%s'", port, s->id)
                       : 0;
+}
+
+int port_forward(struct core *core, const char *sandbox, int client_fd, int inside_fd,
+                 struct err *err)
+{
+    struct broker_forward msg = { .type = BROKER_FORWARD };
+    const int fds[] = { client_fd, inside_fd };
+    (void)snprintf(msg.sandbox, sizeof(msg.sandbox), "%s", sandbox);
+    int r = networks_send(core, &msg, sizeof(msg), fds, ARRAY_LEN(fds));
+    fd_close_all(fds, ARRAY_LEN(fds));
+    return r < 0 ? err_set(err, -r, "the broker does not take the connection") : 0;
 }

@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/autosave.h"
+#include "core/grant.h"
 #include "core/init_conn.h"
 #include "core/process_decode.h"
+#include "core/trust.h"
 
 #define WRITE_STALL_MS 30000              /* a process that leaves its stdin alone for this long */
 #define WRITE_PIECE (WIRE_DATA_MAX - 256) /* the data and its fields stay within one frame */
@@ -42,6 +45,21 @@ static int put_env(struct buf *b, struct buf *text, const char *name, const char
     return r < 0 ? r : wire_put(b, WIRE_T_ENV, text->data, text->len);
 }
 
+/* Below all that anybody says: where programs find the sandbox's own authority. */
+static int put_trust(struct buf *b, struct buf *text, const struct sandbox *s,
+                     const struct process_spec *spec)
+{
+    size_t n = 0;
+    int r = 0;
+    const struct trust_variable *v =
+        grant_intercepts(s->spec.bindings) ? trust_variables(&n) : NULL;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        if (!pairs_get(&spec->env, v[i].name) && !pairs_get(&s->spec.env, v[i].name) &&
+            !pairs_get(&s->spec.image_env, v[i].name))
+            r = put_env(b, text, v[i].name, v[i].value);
+    return r;
+}
+
 static int put_spec(struct buf *b, const struct sandbox *s, const struct process_spec *spec)
 {
     _cleanup_(buf_done) struct buf text = BUF_INIT(WIRE_PAYLOAD_MAX);
@@ -52,6 +70,8 @@ static int put_spec(struct buf *b, const struct sandbox *s, const struct process
 
     for (char **a = spec->argv; *a && r >= 0; a++)
         r = wire_put_str(b, WIRE_T_ARGV, *a);
+    if (r >= 0)
+        r = put_trust(b, &text, s, spec);
     const struct pairs *below = &s->spec.image_env;
     for (size_t i = 0; i < below->n && r >= 0; i++)
         if (!pairs_get(env, below->names[i]) && !pairs_get(&spec->env, below->names[i]))
@@ -124,6 +144,8 @@ int process_start(struct core *core, const struct sandbox *s, const struct proce
     _cleanup_(buf_done) struct buf b = BUF_INIT(WIRE_PAYLOAD_MAX);
 
     int r = put_spec(&b, s, spec);
+    if (r >= 0 && !spec->own && s->spec.autosave.before_command)
+        autosave_command(core, s->id);
     if (r == -EMSGSIZE)
         r = err_name(err, E2BIG, "argument_too_large",
                      "arguments and environment are over %u bytes", WIRE_PAYLOAD_MAX);

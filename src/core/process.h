@@ -24,6 +24,7 @@ struct process_spec {
     bool no_output; /* the stream tells only of the end; output waits in the ring */
     unsigned rows, cols;
     int64_t timeout_ms; /* 0: none */
+    bool own;           /* no user's: whatever a sandbox does before a command is left out */
 };
 void process_spec_done(struct process_spec *spec);
 

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/checkpoint.h"
+#include "core/images.h"
 #include "core/private.h"
+#include "core/table.h"
 
 typedef char digest_text[DIGEST_SIZE];
 
@@ -47,6 +50,41 @@ static int add_image(struct core *core, struct proof_set *set, const struct imag
     return r;
 }
 
+/* The trees below an owner's files, each KEEPER_IMAGE_SIZE; free(). */
+static char (*trees_of(struct core *core, const char *owner, size_t *ret_n))[KEEPER_IMAGE_SIZE]
+{
+    const struct table *t = &core->table;
+    const struct checkpoints *cs = &core->checkpoints;
+    size_t n = 0;
+    (void)pthread_mutex_lock(&core->table.lock);
+    char(*trees)[KEEPER_IMAGE_SIZE] = calloc(t->n + cs->n + 1, sizeof(*trees));
+    for (size_t i = 0; trees && i < t->n; i++)
+        if (strcmp(t->sorted[i]->s.owner, owner) == 0)
+            memcpy(trees[n++], t->sorted[i]->tree, KEEPER_IMAGE_SIZE);
+    for (size_t i = 0; trees && i < cs->n; i++)
+        if (strcmp(cs->items[i].owner, owner) == 0)
+            memcpy(trees[n++], cs->items[i].tree, KEEPER_IMAGE_SIZE);
+    (void)pthread_mutex_unlock(&core->table.lock);
+    *ret_n = n;
+    return trees;
+}
+
+/* By its files alone, not by the bytes it came as. */
+static int add_trees(struct core *core, struct proof_set *set, const char *owner)
+{
+    struct images *im = &core->images;
+    size_t n = 0;
+    _cleanup_free_ char(*trees)[KEEPER_IMAGE_SIZE] = trees_of(core, owner, &n);
+    int r = trees ? 0 : -ENOMEM;
+    (void)pthread_mutex_lock(&im->lock);
+    for (size_t i = 0; i < n && r >= 0; i++)
+        for (const struct layer *l = images_layer_of_tree(im, trees[i]); l && r >= 0;
+             l = l->parent[0] ? images_layer(im, l->parent) : NULL)
+            r = add(set, l->l.chain);
+    (void)pthread_mutex_unlock(&im->lock);
+    return r;
+}
+
 int proof_set_new(struct core *core, const char *owner, struct proof_set **ret_set, struct err *err)
 {
     _cleanup_free_ struct image *images = NULL;
@@ -58,6 +96,8 @@ int proof_set_new(struct core *core, const char *owner, struct proof_set **ret_s
     r = set ? 0 : -ENOMEM;
     for (size_t i = 0; i < n && r >= 0; i++)
         r = add_image(core, set, &images[i]);
+    if (r >= 0)
+        r = add_trees(core, set, owner);
     if (r < 0) {
         proof_set_free(set);
         return err_set(err, -r, "cannot list the layers of images");

@@ -32,7 +32,7 @@ void quota_of(const struct sandbox_spec *spec, bool runs, int64_t ret_v[QUOTA_CO
 bool quota_runs(const struct box *b)
 {
     return b->starting || b->s.state == SANDBOX_CREATING || b->s.state == SANDBOX_RUNNING ||
-           b->s.state == SANDBOX_STOPPING;
+           b->s.state == SANDBOX_STOPPING || b->s.state == SANDBOX_PAUSING;
 }
 
 void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA_COUNT])

@@ -8,9 +8,18 @@
 
 static const char *const state_names[] = {
     [SANDBOX_CREATING] = "creating", [SANDBOX_RUNNING] = "running",
-    [SANDBOX_STOPPING] = "stopping", [SANDBOX_STOPPED] = "stopped",
-    [SANDBOX_DELETING] = "deleting", [SANDBOX_GONE] = "gone",
+    [SANDBOX_FROZEN] = "frozen",     [SANDBOX_STOPPING] = "stopping",
+    [SANDBOX_STOPPED] = "stopped",   [SANDBOX_PAUSING] = "pausing",
+    [SANDBOX_PAUSED] = "paused",     [SANDBOX_ARCHIVED] = "archived",
+    [SANDBOX_RESUMING] = "resuming", [SANDBOX_DELETING] = "deleting",
+    [SANDBOX_GONE] = "gone",
 };
+
+const char *const sandbox_ends[] = { [END_DELETE] = "delete",
+                                     [END_STOP] = "stop",
+                                     [END_PAUSE] = "pause",
+                                     [END_CHECKPOINT] = "checkpoint",
+                                     NULL };
 
 static const char *const cause_names[] = {
     [CAUSE_NONE] = "none",       [CAUSE_STOPPED] = "stopped", [CAUSE_DELETED] = "deleted",
@@ -21,6 +30,13 @@ static const char *const cause_names[] = {
 const char *sandbox_state_name(enum sandbox_state s)
 {
     return state_names[s];
+}
+
+enum sandbox_state sandbox_shown(const struct sandbox *s)
+{
+    if (s->spec.archived && (s->state == SANDBOX_STOPPED || s->state == SANDBOX_PAUSED))
+        return SANDBOX_ARCHIVED;
+    return s->state == SANDBOX_RUNNING && s->frozen_ms ? SANDBOX_FROZEN : s->state;
 }
 
 int sandbox_state_parse(const char *name, enum sandbox_state *ret_s)

@@ -11,14 +11,21 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "core/autosave.h"
 #include "core/boot.h"
 #include "core/core.h"
+#include "core/limits.h"
 
 enum sandbox_state {
     SANDBOX_CREATING,
     SANDBOX_RUNNING,
+    SANDBOX_FROZEN, /* running, and its work stands still: shown, never stored (frozen_ms) */
     SANDBOX_STOPPING,
     SANDBOX_STOPPED,
+    SANDBOX_PAUSING,
+    SANDBOX_PAUSED,   /* its processes are on disk (pause.h) */
+    SANDBOX_ARCHIVED, /* stopped or paused, and its files are elsewhere: shown, never stored */
+    SANDBOX_RESUMING, /* in records only: to callers it is paused until it runs */
     SANDBOX_DELETING,
     SANDBOX_GONE, /* kept as a record of how it ended */
 };
@@ -36,7 +43,24 @@ enum sandbox_cause { /* why it stopped or ended */
 };
 const char *sandbox_cause_name(enum sandbox_cause c);
 
-enum sandbox_end { END_DELETE, END_STOP };
+enum sandbox_end { /* what a time-out does */
+                   END_DELETE,
+                   END_STOP,
+                   END_PAUSE,      /* to disk, with its memory; where that cannot be: stop */
+                   END_CHECKPOINT, /* take one, then stop */
+};
+extern const char *const sandbox_ends[]; /* their names; NULL-terminated */
+
+enum sandbox_preview {
+    PREVIEW_PUBLIC,  /* who knows its id may reach its ports */
+    PREVIEW_PRIVATE, /* only with a key or a token */
+};
+
+enum sandbox_wake {
+    WAKE_AUTO,   /* a request starts it again if it fell asleep: by idleness or timeout */
+    WAKE_ALWAYS, /* however it was stopped */
+    WAKE_NEVER,
+};
 
 /* A list of "NAME=value" or of name/value pairs, as text; owned by whoever holds the struct. */
 struct pairs {
@@ -48,6 +72,8 @@ int pairs_add(struct pairs *p, const char *name, const char *value); /* replaces
 const char *pairs_get(const struct pairs *p, const char *name);
 int pairs_copy(const struct pairs *from, struct pairs *ret_to);
 void pairs_done(struct pairs *p);
+char *pairs_text(const struct pairs *p);               /* as JSON; NULL: no memory */
+int pairs_read(const char *text, struct pairs *ret_p); /* -EPROTO; adds to what is there */
 
 #define MOUNTS_MAX 16       /* volumes of one sandbox */
 #define MOUNT_PATH_SIZE 256 /* and the NUL */
@@ -63,8 +89,10 @@ struct sandbox_mount {
 struct sandbox_spec {
     char *image, *name, *user, *workdir; /* NULL where not given */
     char *network;                       /* what it may reach (network.h); NULL: nothing */
-    char *template;                      /* the template it was made from; NULL: none */
-    char template_id[ID_SIZE];           /* whose ready sandboxes would do; only while it is made */
+    char *bindings;                      /* secrets its requests carry (grant.h); NULL: none */
+    struct network_limits network_limits;
+    char *template;              /* the template it was made from; NULL: none */
+    char template_id[ID_SIZE];   /* whose ready sandboxes would do; only while it is made */
     char image_owner[OWNER_MAX]; /* whose image it is; empty: the sandbox's owner; likewise */
     uint32_t cpu_millis;
     uint64_t memory_bytes, disk_bytes;
@@ -73,8 +101,16 @@ struct sandbox_spec {
     struct pairs image_env; /* the image's own: below env, and not changed by an update */
     int64_t timeout_ms, idle_timeout_ms; /* 0: none */
     enum sandbox_end on_timeout, on_idle;
-    uint64_t revision; /* counts its updates; not the client's to say */
-    struct boot boot;  /* the template's, as it was then */
+    int64_t freeze_after_ms; /* of idleness; 0: never */
+    struct autosave autosave;
+    enum sandbox_preview preview;
+    enum sandbox_wake wake;
+    uint64_t revision;        /* counts its updates; not the client's to say */
+    struct boot boot;         /* the template's, as it was then */
+    char checkpoint[ID_SIZE]; /* its files were last the same as that one's; "": never */
+    char paused[ID_SIZE];     /* whose memory it goes on from when it next runs; "": none */
+    bool archived;            /* stopped, and it has no files here: they are that checkpoint's */
+    char origin[ID_SIZE];     /* the sandbox whose checkpoint it was made from; "": none */
     struct sandbox_mount *mounts;
     size_t n_mounts;
 };
@@ -92,7 +128,11 @@ struct sandbox {
     enum sandbox_cause cause;
     struct sandbox_spec spec;
     int64_t created_ms, started_ms, stopped_ms, expires_ms, last_active_ms, ended_ms; /* 0: null */
+    int64_t frozen_ms; /* since when its work stands still; 0: it does not */
+    int64_t leased_ms; /* it counts as active until then; 0: nobody holds a lease */
 };
+/* Its state as users see it. */
+enum sandbox_state sandbox_shown(const struct sandbox *s);
 void sandbox_done(struct sandbox *s);
 
 #define SANDBOX_VERSION_SIZE 25
@@ -128,15 +168,22 @@ void sandbox_list_done(struct sandbox_list *list);
 
 /* Which members of spec an update carries. */
 enum sandbox_change {
-    CHANGE_NAME = 1,
-    CHANGE_METADATA = 2,
-    CHANGE_ENV = 4,
-    CHANGE_TIMEOUT = 8, /* counted from now */
-    CHANGE_ON_TIMEOUT = 16,
-    CHANGE_IDLE = 32,
-    CHANGE_ON_IDLE = 64,
-    CHANGE_NETWORK = 256,
-    CHANGE_LIMITS = 128, /* cpu_millis, memory_bytes, disk_bytes, pids; 0 leaves one as it is */
+    CHANGE_NAME = 1 << 0,
+    CHANGE_METADATA = 1 << 1,
+    CHANGE_ENV = 1 << 2,
+    CHANGE_TIMEOUT = 1 << 3, /* counted from now */
+    CHANGE_ON_TIMEOUT = 1 << 4,
+    CHANGE_IDLE = 1 << 5,
+    CHANGE_ON_IDLE = 1 << 6,
+    CHANGE_LIMITS = 1 << 7, /* cpu_millis, memory_bytes, disk_bytes, pids; 0 leaves one as it is */
+    CHANGE_NETWORK = 1 << 8,
+    CHANGE_BINDINGS = 1 << 9,
+    CHANGE_NETWORK_LIMITS = 1 << 10,
+    CHANGE_PREVIEW = 1 << 11,
+    CHANGE_WAKE = 1 << 12,
+    CHANGE_FREEZE = 1 << 14,
+    CHANGE_AUTOSAVE = 1 << 15,
+    CHANGE_CUT = 1 << 13, /* no member: what is open must hold under the new network, too */
 };
 /* Each of these has a form with `_if`, which acts only on a sandbox that still has one of these
  * versions (with spaces between; NULL: any) and else fails with precondition_failed. */
@@ -147,6 +194,13 @@ int sandbox_stop_if(struct core *core, const char *owner, const char *who, const
                     struct sandbox *ret_s, struct err *err);
 int sandbox_start_if(struct core *core, const char *owner, const char *who, const char *versions,
                      struct sandbox *ret_s, struct err *err);
+/* To paused, with its processes; -EBUSY, cannot_dump: says which resource of which process, and it goes
+ * on. Start resumes it, stop forgets the memory. */
+int sandbox_pause_if(struct core *core, const char *owner, const char *who, const char *versions,
+                     struct sandbox *ret_s, struct err *err);
+/* The same as start; without `memory` a paused one forgets its processes and boots anew. */
+int sandbox_resume(struct core *core, const char *owner, const char *who, bool memory,
+                   struct sandbox *ret_s, struct err *err);
 int sandbox_delete_if(struct core *core, const char *owner, const char *who, const char *versions,
                       struct err *err);
 
@@ -169,6 +223,12 @@ static inline int sandbox_start(struct core *core, const char *owner, const char
     return sandbox_start_if(core, owner, who, NULL, ret_s, err);
 }
 
+static inline int sandbox_pause(struct core *core, const char *owner, const char *who,
+                                struct sandbox *ret_s, struct err *err)
+{
+    return sandbox_pause_if(core, owner, who, NULL, ret_s, err);
+}
+
 static inline int sandbox_delete(struct core *core, const char *owner, const char *who,
                                  struct err *err)
 {
@@ -178,11 +238,20 @@ static inline int sandbox_delete(struct core *core, const char *owner, const cha
 /* The ids of all that are not gone, whoever owns them; free(*ret_ids). */
 int sandbox_ids(struct core *core, char (**ret_ids)[ID_SIZE], size_t *ret_n);
 
-/* A request is at work in a sandbox: it counts as active until sandbox_leave. Fills *ret_s
- * (the caller's, sandbox_done) and refuses one that is not running. */
+/* A request is at work in a sandbox: it counts as active until sandbox_leave, and its work goes on if
+ * it stood still. Fills *ret_s (the caller's, sandbox_done). One that is paused is resumed first, which may
+ * take as long as that takes, unless it says never (spec.wake); one that is stopped is refused. */
 int sandbox_enter(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
                   struct err *err);
+/* The same for those who only look on, or whose rights are not known yet: wakes nothing. */
+int sandbox_enter_awake(struct core *core, const char *owner, const char *who,
+                        struct sandbox *ret_s, struct err *err);
 void sandbox_leave(struct core *core, const char *id);
+
+/* The same for a request from outside, which may find it asleep: then it is started first, if it
+ * says so (spec.wake), and *ret_woken is true. Blocks for as long as that takes. */
+int sandbox_wake(struct core *core, const char *owner, const char *who, struct sandbox *ret_s,
+                 bool *ret_woken, struct err *err);
 
 /* A process of it was killed for want of memory: told by process.c. */
 void sandbox_note_oom(struct core *core, const char *id);

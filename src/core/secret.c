@@ -113,34 +113,9 @@ static int seal(struct core *core, const struct secret *s, const char *value, ch
     return *ret_sealed ? 0 : err_set(err, ENOMEM, "cannot allocate a secret");
 }
 
-static char *metadata_text(const struct pairs *p)
-{
-    json_t *o = json_object();
-    for (size_t i = 0; o && i < p->n; i++)
-        (void)json_object_set_new(o, p->names[i], json_string(p->values[i]));
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    json_decref(o);
-    return text;
-}
-
-static int metadata_read(const char *text, struct pairs *ret_p)
-{
-    json_t *o = json_loads(text, 0, NULL), *value;
-    const char *name;
-    int r = json_is_object(o) ? 0 : -EPROTO;
-    json_object_foreach(o, name, value)
-    {
-        const char *v = json_string_value(value);
-        if (r >= 0)
-            r = v ? pairs_add(ret_p, name, v) : -EPROTO;
-    }
-    json_decref(o);
-    return r;
-}
-
 static int save(struct core *core, const struct secret_entry *e, struct err *err)
 {
-    _cleanup_free_ char *metadata = metadata_text(&e->s.metadata);
+    _cleanup_free_ char *metadata = pairs_text(&e->s.metadata);
     if (!metadata)
         return err_set(err, ENOMEM, "cannot allocate a secret");
     struct store_secret row = { .id = e->s.id,
@@ -161,7 +136,7 @@ static int load_row(void *ctx, const struct store_secret *row)
                                      .created_ms = row->created_ms,
                                      .updated_ms = row->updated_ms } };
     if (!id_valid(row->id) || !name_valid(row->name) || !name_valid(row->owner) ||
-        metadata_read(row->metadata, &e.s.metadata) < 0) {
+        pairs_read(row->metadata, &e.s.metadata) < 0) {
         log_error("a secret's record was skipped");
         entry_done(&e);
         return 0;
@@ -316,6 +291,8 @@ int secret_create(struct core *core, const char *owner, const char *name, const 
         r = install(core, &e, true, ret_s, err);
     (void)pthread_mutex_unlock(&core->secrets.change);
     entry_done(&e);
+    if (r >= 0) /* one of this name may have been removed from under its bindings */
+        networks_secret_changed(core, owner, ret_s->name, ret_s->id);
     if (r >= 0)
         tell(core, ret_s, "secret.added");
     return r;
@@ -380,6 +357,8 @@ int secret_update(struct core *core, const char *owner, const char *who, const c
         r = change(core, &e, value, metadata, ret_s, err);
     (void)pthread_mutex_unlock(&core->secrets.change);
     entry_done(&e);
+    if (r >= 0 && value)
+        networks_secret_changed(core, owner, ret_s->name, ret_s->id);
     if (r >= 0)
         tell(core, ret_s, "secret.updated");
     return r;
@@ -440,6 +419,8 @@ int secret_remove(struct core *core, const char *owner, const char *who, struct 
         (void)pthread_mutex_unlock(&core->secrets.lock);
     }
     (void)pthread_mutex_unlock(&core->secrets.change);
+    if (r >= 0)
+        networks_secret_changed(core, owner, e.s.name, e.s.id);
     if (r >= 0)
         tell(core, &e.s, "secret.removed");
     entry_done(&e);

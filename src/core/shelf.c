@@ -119,12 +119,25 @@ static int complete(struct core *core, const char *owner, const struct sandbox_s
     return r < 0 ? err_set(err, -r, "cannot copy an image's configuration") : 0;
 }
 
+/* What runs at the start has the network; one that nobody has yet has none, and gets its own when it
+ * is handed out. */
+static int boot_alone(struct core *core, const struct sandbox *s, const _Atomic bool *cancel,
+                      struct err *err)
+{
+    int r = networks_attach(core, s, err);
+    if (r >= 0)
+        r = boot_run(core, s, false, cancel, err);
+    if (networks_has(&s->spec))
+        networks_detach(core, s->id);
+    return r;
+}
+
 static int make(struct core *core, const struct sandbox *s, struct pool_cell *cell, struct err *err)
 {
     struct keeper_usage usage;
     int r = keeper_ask_make(core, cell->id, cell->tree, &cell->limits, err);
     if (r >= 0)
-        r = boot_run(core, s, false, &core->pool.warm_cancel, err);
+        r = boot_alone(core, s, &core->pool.warm_cancel, err);
     if (r >= 0 && keeper_ask_stat(core, cell->id, &usage, NULL) >= 0)
         cell->cpu_us = usage.cpu_us;
     return r;
@@ -146,7 +159,7 @@ int warm_pool_try(struct core *core, const char *owner, const struct sandbox_spe
         r = keeper_ask_make(core, s.id, image.tree, &limits, err);
     }
     if (r >= 0) {
-        r = boot_run(core, &s, false, cancel, err);
+        r = boot_alone(core, &s, cancel, err);
         if (keeper_ask_cell(core, KEEPER_DELETE, s.id, NULL) < 0)
             log_warn("a template's trial stays until the next start cell=%s", s.id);
     }

@@ -1,10 +1,10 @@
 #include "core/spec.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "core/grant.h"
 #include "core/network.h"
 #include "core/private.h"
 
@@ -26,7 +26,6 @@
 #define PAIR_NAME_MAX 256
 #define PAIR_VALUE_MAX (64 * 1024)
 #define PAIRS_BYTES_MAX (1024 * 1024)
-#define RECORD_METADATA_MAX 4096 /* ten thousand records must stay small */
 
 void sandbox_spec_init(struct sandbox_spec *spec)
 {
@@ -49,6 +48,7 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     free(spec->workdir);
     free(spec->template);
     free(spec->network);
+    free(spec->bindings);
     pairs_done(&spec->env);
     pairs_done(&spec->image_env);
     pairs_done(&spec->metadata);
@@ -57,7 +57,7 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     spec->mounts = NULL;
     spec->n_mounts = 0;
     spec->image = spec->name = spec->user = spec->workdir = spec->template = NULL;
-    spec->network = NULL;
+    spec->network = spec->bindings = NULL;
 }
 
 static int copy_text(const char *from, const char *otherwise, char **ret_to)
@@ -73,7 +73,8 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
                 struct sandbox_spec *ret_to)
 {
     struct sandbox_spec to = *from;
-    to.image = to.name = to.user = to.workdir = to.template = to.network = NULL;
+    to.image = to.name = to.user = to.workdir = to.template = NULL;
+    to.network = to.bindings = NULL;
     to.boot = (struct boot){ 0 };
     to.mounts = NULL;
     to.n_mounts = 0;
@@ -89,6 +90,8 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
         r = copy_text(from->template, NULL, &to.template);
     if (r >= 0)
         r = copy_text(from->network, NULL, &to.network);
+    if (r >= 0)
+        r = copy_text(from->bindings, NULL, &to.bindings);
     if (r >= 0)
         r = boot_copy(&from->boot, &to.boot);
     if (r >= 0)
@@ -251,11 +254,19 @@ int spec_check(const struct sandbox_spec *spec, struct err *err)
     if (r >= 0)
         r = check_seconds("idle_timeout_s", spec->idle_timeout_ms, err);
     if (r >= 0)
+        r = check_seconds("freeze_after_s", spec->freeze_after_ms, err);
+    if (r >= 0)
+        r = autosave_check(&spec->autosave, err);
+    if (r >= 0)
         r = check_pairs(&spec->env, "env", true, err);
     if (r >= 0)
         r = check_pairs(&spec->metadata, "metadata", false, err);
     if (r >= 0)
         r = network_check(spec->network, err);
+    if (r >= 0)
+        r = grant_check(NULL, NULL, spec->bindings, err);
+    if (r >= 0)
+        r = limits_check(&spec->network_limits, NULL, err);
     return r;
 }
 
@@ -281,132 +292,4 @@ int spec_take_image(const struct sandbox_spec *asked, const struct image_config 
         if (env_name_valid(config->env.names[i]) && strlen(config->env.values[i]) <= PAIR_VALUE_MAX)
             r = pairs_add(&spec->image_env, config->env.names[i], config->env.values[i]);
     return r;
-}
-
-/* ---- the form at rest ---- */
-
-static json_t *pairs_to_json(const struct pairs *p)
-{
-    json_t *o = json_object();
-    for (size_t i = 0; o && i < p->n; i++)
-        if (json_object_set_new(o, p->names[i], json_string(p->values[i])) < 0) {
-            json_decref(o);
-            return NULL;
-        }
-    return o;
-}
-
-static size_t pairs_bytes(const struct pairs *p)
-{
-    size_t total = 0;
-    for (size_t i = 0; i < p->n; i++)
-        total += strlen(p->names[i]) + strlen(p->values[i]);
-    return total;
-}
-
-char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
-{
-    static const struct pairs none;
-    const struct pairs *env = as_record ? &none : &spec->env, *metadata = &spec->metadata;
-    const struct pairs *image_env = as_record ? &none : &spec->image_env;
-    if (as_record && pairs_bytes(metadata) > RECORD_METADATA_MAX)
-        metadata = &none;
-    json_t *o = json_pack(
-        "{s:s?, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b,"
-        " s:o, s:o, s:o}",
-        "image", spec->image, "user", spec->user, "workdir", spec->workdir, "cpu_millis",
-        (json_int_t)spec->cpu_millis, "memory_bytes", (json_int_t)spec->memory_bytes, "disk_bytes",
-        (json_int_t)spec->disk_bytes, "pids", (json_int_t)spec->pids, "nofile",
-        (json_int_t)spec->nofile, "timeout_ms", (json_int_t)spec->timeout_ms, "idle_timeout_ms",
-        (json_int_t)spec->idle_timeout_ms, "stop_on_timeout", spec->on_timeout == END_STOP,
-        "stop_on_idle", spec->on_idle == END_STOP, "env", pairs_to_json(env), "metadata",
-        pairs_to_json(metadata), "image_env", pairs_to_json(image_env));
-    if (o && spec->n_mounts && json_object_set_new(o, "mounts", mounts_to_json(spec)) < 0) {
-        json_decref(o);
-        return NULL;
-    }
-    if (o && spec->network && json_object_set_new(o, "network", json_string(spec->network)) < 0) {
-        json_decref(o);
-        return NULL;
-    }
-    if (o && spec->revision)
-        (void)json_object_set_new(o, "revision", json_integer((json_int_t)spec->revision));
-    /* A record of one that is gone starts nothing any more. */
-    if (o && spec->template && !as_record &&
-        (json_object_set_new(o, "template", json_string(spec->template)) < 0 ||
-         json_object_set_new(o, "boot", boot_to_json(&spec->boot)) < 0)) {
-        json_decref(o);
-        return NULL;
-    }
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    json_decref(o);
-    return text;
-}
-
-static int pairs_from_json(const json_t *o, struct pairs *ret_p)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)o, name, value)
-    {
-        const char *text = json_string_value(value);
-        int r = text ? pairs_add(ret_p, name, text) : -EPROTO;
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int64_t number(const json_t *o, const char *name, int64_t otherwise)
-{
-    const json_t *v = json_object_get(o, name);
-    return json_is_integer(v) ? json_integer_value(v) : otherwise;
-}
-
-int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *err)
-{
-    json_error_t why;
-    json_t *o = json_loads(text, 0, &why);
-    if (!json_is_object(o)) {
-        json_decref(o);
-        return err_set(err, EPROTO, "cannot read a recorded spec: %s", why.text);
-    }
-    struct sandbox_spec s;
-    sandbox_spec_init(&s);
-    s.cpu_millis = (uint32_t)number(o, "cpu_millis", s.cpu_millis);
-    s.memory_bytes = (uint64_t)number(o, "memory_bytes", (int64_t)s.memory_bytes);
-    s.disk_bytes = (uint64_t)number(o, "disk_bytes", (int64_t)s.disk_bytes);
-    s.pids = (uint32_t)number(o, "pids", s.pids);
-    s.nofile = (uint32_t)number(o, "nofile", s.nofile);
-    s.revision = (uint64_t)number(o, "revision", 0);
-    s.timeout_ms = number(o, "timeout_ms", 0);
-    s.idle_timeout_ms = number(o, "idle_timeout_ms", 0);
-    s.on_timeout = json_is_true(json_object_get(o, "stop_on_timeout")) ? END_STOP : END_DELETE;
-    s.on_idle = json_is_true(json_object_get(o, "stop_on_idle")) ? END_STOP : END_DELETE;
-    int r = copy_text(json_string_value(json_object_get(o, "image")), NULL, &s.image);
-    if (r >= 0)
-        r = copy_text(json_string_value(json_object_get(o, "user")), NULL, &s.user);
-    if (r >= 0)
-        r = copy_text(json_string_value(json_object_get(o, "workdir")), NULL, &s.workdir);
-    if (r >= 0)
-        r = copy_text(json_string_value(json_object_get(o, "template")), NULL, &s.template);
-    if (r >= 0)
-        r = copy_text(json_string_value(json_object_get(o, "network")), NULL, &s.network);
-    if (r >= 0 && s.template)
-        r = boot_from_json(json_object_get(o, "boot"), &s.boot);
-    if (r >= 0)
-        r = mounts_from_json(json_object_get(o, "mounts"), &s);
-    if (r >= 0)
-        r = pairs_from_json(json_object_get(o, "env"), &s.env);
-    if (r >= 0)
-        r = pairs_from_json(json_object_get(o, "image_env"), &s.image_env);
-    if (r >= 0)
-        r = pairs_from_json(json_object_get(o, "metadata"), &s.metadata);
-    json_decref(o);
-    if (r < 0) {
-        sandbox_spec_done(&s);
-        return err_set(err, -r, "cannot read a recorded spec");
-    }
-    *ret_spec = s;
-    return 0;
 }

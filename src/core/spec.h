@@ -27,7 +27,7 @@ int mounts_copy(const struct sandbox_spec *from, struct sandbox_spec *to);
 json_t *mounts_to_json(const struct sandbox_spec *spec);
 int mounts_from_json(const json_t *list, struct sandbox_spec *spec);
 
-/* NULL: no memory. A record of one that is gone holds no environment (it may be secret) and no
+/* spec_json.c. NULL: no memory. A record of one that is gone holds no environment (it may be secret) and no
  * large metadata. */
 char *spec_to_json(const struct sandbox_spec *spec, bool as_record);
 int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *err);

@@ -53,7 +53,9 @@ void box_free(struct box *b)
         return;
     sandbox_done(&b->s);
     samples_done(&b->samples);
-    netlog_done(&b->netlog);
+    free(b->ports);
+    free(b->leases);
+    uses_done(&b->uses);
     (void)pthread_cond_destroy(&b->freed);
     free(b);
 }
@@ -361,6 +363,23 @@ void box_release(struct core *core, struct box *b)
         box_free(b);
 }
 
+int box_copy(struct core *core, const struct box *b, struct sandbox *ret_s, struct err *err)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    int r = sandbox_copy(&b->s, ret_s);
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return r < 0 ? err_set(err, -r, "cannot copy a sandbox") : 0;
+}
+
+int box_release_copy(struct core *core, struct box *b, int r, struct sandbox *ret_s,
+                     struct err *err)
+{
+    if (r >= 0)
+        r = box_copy(core, b, ret_s, err);
+    box_release(core, b);
+    return r;
+}
+
 bool box_tree_used(struct core *core, const char *tree)
 {
     struct table *t = &core->table;
@@ -368,6 +387,7 @@ bool box_tree_used(struct core *core, const char *tree)
     (void)pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n && !used; i++)
         used = strcmp(t->sorted[i]->tree, tree) == 0;
+    used = used || checkpoints_tree_used(core, tree);
     (void)pthread_mutex_unlock(&t->lock);
     return used;
 }

@@ -5,9 +5,11 @@
  * alone may read `s.spec`, `s.state` and `tree` without it. Requests that are merely inside
  * (sandbox_enter) are counted, not held. Nothing here blocks but box_hold. */
 #pragma once
-#include "core/netlog.h"
+#include "core/frost.h"
+#include "core/lease.h"
 #include "core/private.h"
 #include "core/samples.h"
+#include "core/uses.h"
 
 struct box {
     struct sandbox s;
@@ -18,6 +20,8 @@ struct box {
     unsigned inside;         /* requests at work in it */
     unsigned life;           /* counts its starts: a death is of one of them */
     bool starting;           /* stopped, and counted as running: a start is on its way */
+    bool unsure;             /* a resume was cut: it may run, and its files may have changed */
+    bool at_broker;          /* the broker was given its network */
     bool queued;             /* a job about it is on its way (timers.c) */
     int64_t retry_ms;        /* a failed end is tried again at this moment */
     int64_t saved_active_ms; /* the last_active_ms that the database has */
@@ -25,9 +29,18 @@ struct box {
     int64_t quiet_ms;        /* its inside was last seen at work at this moment */
     int64_t cpu_seen_ms;     /* 0: never looked */
     uint64_t cpu_seen_us;
-    struct meter meter; /* usage.c */
+    struct lease *leases; /* lease.h */
+    size_t n_leases;
+    enum frost frost;     /* frost.h */
+    int64_t save_next_ms; /* when an automatic checkpoint is due (autosave.h); 0: never */
+    uint64_t save_cpu_us; /* its cpu time at the last one; 0: not known */
+    struct meter meter;   /* usage.c */
     struct samples samples;
-    struct netlog netlog;
+    struct uses uses;
+    uint64_t rx_bytes, tx_bytes; /* that its network carried, ever */
+    uint16_t *ports; /* that were seen to listen in the life `ports_life` of it (portwatch.c) */
+    size_t n_ports;
+    unsigned ports_life;
     pthread_cond_t freed;
     struct box *next_id, *next_name;
 };
@@ -56,6 +69,11 @@ void box_started(struct core *core, struct box *b);
 int box_hold(struct core *core, const char *owner, const char *who, int wait_ms,
              struct box **ret_b);
 void box_release(struct core *core, struct box *b);
+/* What it is now, for who holds it and answers; the caller's to sandbox_done. */
+int box_copy(struct core *core, const struct box *b, struct sandbox *ret_s, struct err *err);
+/* The last of an operation on it, of which r came: box_copy if that was well, and box_release. */
+int box_release_copy(struct core *core, struct box *b, int r, struct sandbox *ret_s,
+                     struct err *err);
 
 /* With the table's lock held: */
 struct box *box_find(struct table *t, const char *owner, const char *who); /* owner NULL: any */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/checkpoint.h"
 #include "core/event.h"
 #include "core/quota.h"
 
@@ -210,16 +211,19 @@ int team_update(struct core *core, const char *name, unsigned which,
     return 0;
 }
 
-/* From here on nobody may add to it; false: it has sandboxes. */
+/* From here on nobody may add to it; false: it has something, which the next of that name would find. */
 static bool leave(struct core *core, const char *name, bool *ret_known)
 {
     const struct table *t = &core->table;
+    const struct checkpoints *cs = &core->checkpoints;
     bool empty = true;
     (void)pthread_mutex_lock(&core->table.lock);
     struct team *at = team_find(core, name);
     *ret_known = at && !at->leaving;
     for (size_t i = 0; *ret_known && i < t->n && empty; i++)
         empty = strcmp(t->sorted[i]->s.owner, name) != 0;
+    for (size_t i = 0; *ret_known && i < cs->n && empty; i++)
+        empty = strcmp(cs->items[i].owner, name) != 0;
     empty = empty && !(*ret_known && volumes_any(core, name));
     if (*ret_known && empty)
         at->leaving = true;
@@ -252,12 +256,13 @@ int team_remove(struct core *core, const char *name, struct err *err)
         return not_found(err, name);
     if (!empty)
         return err_name(err, EBUSY, "team_not_empty",
-                        "team '%s' has sandboxes or volumes; delete them first", name);
+                        "team '%s' has sandboxes, volumes or checkpoints; delete them first", name);
     keyring_drop(core, name);
     template_builds_drop(core, name);
     templates_drop(core, name);
     uploads_drop(core, name);
     secrets_drop(core, name);
+    aliases_drop(core, name);
     int r = store_team_remove(core->store, name, err);
     (void)pthread_mutex_lock(&core->table.lock);
     drop(core, name); /* its keys are refused already; a row that stayed comes back at a start */

@@ -1,12 +1,12 @@
-#include "core/template.h"
+#include "core/template_private.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/event.h"
+#include "core/grant.h"
 #include "core/pool.h"
 #include "core/spec.h"
 #include "core/team.h"
@@ -60,6 +60,18 @@ static int copy(const struct template *from, const struct image *image, struct t
     return 0;
 }
 
+/* What others may see and use of it: its bindings name secrets of its own owner, and would send
+ * theirs of the same name to places that they did not choose. */
+static int copy_for(const struct template *from, const char *owner, struct template *ret_to)
+{
+    int r = copy(from, NULL, ret_to);
+    if (r >= 0 && strcmp(from->owner, owner) != 0) {
+        free(ret_to->spec.bindings);
+        ret_to->spec.bindings = NULL;
+    }
+    return r;
+}
+
 /* ---- with the lock held ---- */
 
 static struct template *find(struct templates *ts, const char *owner, const char *name)
@@ -103,60 +115,14 @@ static void drop(struct templates *ts, struct template *at)
     *at = ts->items[--ts->n];
 }
 
-/* ---- the form at rest ---- */
-
-static char *ports_to_json(const struct template *t)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < t->n_ports; i++)
-        (void)json_array_append_new(list, json_integer(t->ports[i]));
-    char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
-    json_decref(list);
-    return text;
-}
-
-static void ports_from_json(const char *text, struct template *t)
-{
-    json_t *list = json_loads(text, 0, NULL);
-    size_t n = json_array_size(list);
-    for (size_t i = 0; i < n && i < TEMPLATE_PORTS_MAX; i++)
-        t->ports[t->n_ports++] = (uint32_t)json_integer_value(json_array_get(list, i));
-    json_decref(list);
-}
-
-static int save(struct core *core, const struct template *t, struct err *err)
-{
-    _cleanup_free_ char *spec = spec_to_json(&t->spec, false);
-    _cleanup_free_ char *ports = ports_to_json(t);
-    if (!spec || !ports)
-        return err_set(err, ENOMEM, "cannot allocate a template");
-    struct store_template row = { .owner = t->owner,
-                                  .name = t->name,
-                                  .id = t->id,
-                                  .spec = spec,
-                                  .ports = ports,
-                                  .public = t->public,
-                                  .warm = t->warm,
-                                  .created_ms = t->created_ms,
-                                  .updated_ms = t->updated_ms };
-    return store_template_put(core->store, &row, err);
-}
+/* ---- loading ---- */
 
 static int load_row(void *ctx, const struct store_template *row)
 {
-    struct templates *ts = ctx;
-    struct template t = { .public = row->public,
-                          .warm = (uint32_t)row->warm,
-                          .created_ms = row->created_ms,
-                          .updated_ms = row->updated_ms };
-    if (!template_name_normal(row->name, t.name) || !name_valid(row->owner) || !id_valid(row->id) ||
-        row->warm < 0 || row->warm > TEMPLATE_WARM_MAX ||
-        spec_from_json(row->spec, &t.spec, NULL) < 0)
+    struct template t;
+    if (template_from_row(row, &t) < 0)
         return 0;
-    (void)snprintf(t.owner, sizeof(t.owner), "%s", row->owner);
-    memcpy(t.id, row->id, ID_SIZE);
-    ports_from_json(row->ports, &t);
-    int r = put(ts, &t);
+    int r = put(ctx, &t);
     if (r < 0)
         template_done(&t);
     return r;
@@ -221,6 +187,8 @@ static int check(struct core *core, const struct template *t, struct image *ret_
                         TEMPLATE_WARM_MAX);
     r = spec_check(&t->spec, err);
     if (r >= 0)
+        r = grant_check(core, t->owner, t->spec.bindings, err);
+    if (r >= 0)
         r = boot_check(&t->spec.boot, err);
     return r < 0 ? r
                  : image_resolve(core, t->owner, t->spec.image ? t->spec.image : SPEC_IMAGE,
@@ -256,7 +224,7 @@ static int install(struct core *core, struct template *t, struct err *err)
 {
     struct templates *ts = &core->templates;
     char old[ID_SIZE] = "";
-    int r = save(core, t, err);
+    int r = template_save(core, t, err);
     if (r < 0)
         return r;
     (void)pthread_mutex_lock(&ts->lock);
@@ -319,7 +287,7 @@ int template_get(struct core *core, const char *owner, const char *name, struct 
         return not_found(err, name);
     (void)pthread_mutex_lock(&ts->lock);
     const struct template *found = find_usable(ts, owner, normal);
-    int r = found ? copy(found, NULL, ret_t) : -ENOENT;
+    int r = found ? copy_for(found, owner, ret_t) : -ENOENT;
     (void)pthread_mutex_unlock(&ts->lock);
     if (r == -ENOENT)
         return not_found(err, name);
@@ -347,7 +315,7 @@ int template_list(struct core *core, const char *owner, struct template **ret_ts
     for (size_t i = 0; list && i < ts->n && r >= 0; i++) {
         const struct template *t = &ts->items[i];
         /* A public one that an own one of the same name hides is not listed. */
-        if (find_usable(ts, owner, t->name) == t && (r = copy(t, NULL, &list[n])) >= 0)
+        if (find_usable(ts, owner, t->name) == t && (r = copy_for(t, owner, &list[n])) >= 0)
             n++;
     }
     (void)pthread_mutex_unlock(&ts->lock);

@@ -1,7 +1,6 @@
 #include "core/template_build.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -70,43 +69,7 @@ static void builder_free(struct template_builder *tb)
     free(tb);
 }
 
-/* ---- the form at rest ---- */
-
-static int save(struct core *core, const struct template_build *b, struct err *err)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < b->n_tags; i++)
-        (void)json_array_append_new(list, json_string(b->tags[i]));
-    _cleanup_free_ char *tags = list ? json_dumps(list, JSON_COMPACT) : NULL;
-    json_decref(list);
-    if (!tags)
-        return err_set(err, ENOMEM, "cannot allocate a build");
-    struct store_template_build row = { .id = b->id,
-                                        .owner = b->owner,
-                                        .template = b->template,
-                                        .tags = tags,
-                                        .step = b->step,
-                                        .message = b->message,
-                                        .state = b->state,
-                                        .cpu_millis = b->cpu_millis,
-                                        .memory_bytes = (int64_t)b->memory_bytes,
-                                        .disk_bytes = (int64_t)b->disk_bytes,
-                                        .created_ms = b->created_ms,
-                                        .updated_ms = b->updated_ms,
-                                        .finished_ms = b->finished_ms };
-    return store_template_build_put(core->store, &row, err);
-}
-
-static void tags_from_json(const char *text, struct template_build *b)
-{
-    json_t *list = json_loads(text, 0, NULL);
-    for (size_t i = 0; i < json_array_size(list) && i < TEMPLATE_TAGS_MAX; i++) {
-        const char *tag = json_string_value(json_array_get(list, i));
-        if (tag && name_valid(tag))
-            (void)snprintf(b->tags[b->n_tags++], sizeof(b->tags[0]), "%s", tag);
-    }
-    json_decref(list);
-}
+/* ---- loading ---- */
 
 static int load_row(void *ctx, const struct store_template_build *row)
 {
@@ -115,26 +78,7 @@ static int load_row(void *ctx, const struct store_template_build *row)
     if (!tb)
         return -ENOMEM;
     tb->core = core;
-    struct template_build *b = &tb->b;
-    *b = (struct template_build){ .state = (enum template_build_state)(row->state & 3),
-                                  .cpu_millis = (uint32_t)row->cpu_millis,
-                                  .memory_bytes = (uint64_t)row->memory_bytes,
-                                  .disk_bytes = (uint64_t)row->disk_bytes,
-                                  .created_ms = row->created_ms,
-                                  .updated_ms = row->updated_ms,
-                                  .finished_ms = row->finished_ms };
-    (void)snprintf(b->id, sizeof(b->id), "%s", row->id);
-    (void)snprintf(b->owner, sizeof(b->owner), "%s", row->owner);
-    (void)snprintf(b->template, sizeof(b->template), "%s", row->template);
-    (void)snprintf(b->step, sizeof(b->step), "%s", row->step);
-    (void)snprintf(b->message, sizeof(b->message), "%s", row->message);
-    tags_from_json(row->tags, b);
-    if (b->state == BUILD_WAITING || b->state == BUILD_RUNNING) {
-        b->state = BUILD_BROKEN;
-        (void)snprintf(b->step, sizeof(b->step), "base");
-        (void)snprintf(b->message, sizeof(b->message),
-                       "the daemon was restarted before the build had ended; build it again");
-    }
+    template_build_from_row(row, &tb->b);
     int r = add(core, tb);
     if (r < 0)
         builder_free(tb);
@@ -266,7 +210,7 @@ int template_build_request(struct core *core, struct template_build *b, struct e
         return full ? err_name(err, EBUSY, "capacity", "%d builds go on already", BUILDS_KEPT)
                     : err_set(err, -r, "cannot allocate a build");
     }
-    return save(core, b, err);
+    return template_build_save(core, b, err);
 }
 
 /* ---- starting it ---- */
@@ -317,6 +261,7 @@ int template_build_start(struct core *core, const char *owner, const char *templ
             for (size_t i = 0; i < all->n; i++)
                 if (all->items[i] == tb)
                     all->items[i] = mine;
+            mine->b.state = BUILD_RUNNING; /* to who asked, though others may be before it */
             r = thread_start(&mine->thread, template_build_run, mine, err);
             mine->started = r >= 0;
             if (r < 0) /* it stays what was asked for, without a recipe */
@@ -349,7 +294,7 @@ void template_build_become(struct template_builder *tb, enum template_build_stat
     (void)snprintf(tb->b.message, sizeof(tb->b.message), "%s", message);
     struct template_build copy = tb->b;
     (void)pthread_mutex_unlock(&tb->core->template_builds.lock);
-    if (!atomic_load(&tb->cancel) && save(tb->core, &copy, &err) < 0)
+    if (!atomic_load(&tb->cancel) && template_build_save(tb->core, &copy, &err) < 0)
         log_warn("a build is not recorded template=%s err=\"%s\"", copy.template, err.msg);
 }
 

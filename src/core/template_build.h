@@ -42,6 +42,7 @@ int template_build_request(struct core *core, struct template_build *b, struct e
 struct template_recipe {
     const char *image, *template; /* from which; the other is NULL */
     struct build_recipe steps;    /* user and workdir: where the template says nothing */
+    const char *network;          /* of its steps, and of its sandboxes unless `template` has one */
     struct boot boot;             /* argv and ready; from a template, its own if there is neither */
     bool no_cache;
     bool trusted;

@@ -23,6 +23,10 @@ struct template_builder {
 /* template_build_recipe.c */
 int template_recipe_copy(struct template_builder *tb, const struct template_recipe *recipe,
                          struct err *err);
+/* template_build_row.c: what is kept of it; one that had not ended when it was written down has failed. */
+struct store_template_build;
+int template_build_save(struct core *core, const struct template_build *b, struct err *err);
+void template_build_from_row(const struct store_template_build *row, struct template_build *b);
 /* template_build_run.c: the thread. */
 void *template_build_run(void *arg);
 /* template_build.c: what the thread tells. */

@@ -41,6 +41,7 @@ int template_recipe_copy(struct template_builder *tb, const struct template_reci
     *to = *recipe;
     to->image = text(&c, recipe->image);
     to->template = text(&c, recipe->template);
+    to->network = text(&c, recipe->network);
     to->steps = (struct build_recipe){ .username = text(&c, s->username),
                                        .password = text(&c, s->password),
                                        .user = text(&c, s->user),

@@ -117,6 +117,7 @@ static int begin(struct template_builder *tb, struct build **ret_build, struct e
     struct template_recipe *recipe = &tb->recipe;
     struct build_config config = { .owner = tb->b.owner,
                                    .name = name,
+                                   .network = recipe->network,
                                    .no_cache = recipe->no_cache,
                                    .trusted = recipe->trusted,
                                    .recipe = &recipe->steps };
@@ -167,11 +168,14 @@ static int fill(struct follower *f, struct template *t, struct err *err)
     spec->memory_bytes = b->memory_bytes ? b->memory_bytes : spec->memory_bytes;
     if (b->disk_bytes > spec->disk_bytes)
         spec->disk_bytes = b->disk_bytes;
+    const char *network = f->tb->base.spec.network;
+    network = network ? network : recipe->network;
+    spec->network = network ? strdup(network) : NULL;
     r = boot_copy(&recipe->boot, &spec->boot);
     if (r >= 0)
         r = pairs_copy(&f->tb->base.spec.env, &spec->env);
     image_config_done(&config);
-    return r < 0 || !spec->image || !spec->user || !spec->workdir
+    return r < 0 || !spec->image || !spec->user || !spec->workdir || (network && !spec->network)
                ? err_set(err, ENOMEM, "cannot allocate a template")
                : 0;
 }

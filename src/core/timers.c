@@ -12,34 +12,29 @@
 #define TIDY_MS 5000
 #define PRUNE_MS 60000
 #define BUSY_AGAIN_MS 100 /* a box that is due and held: look again */
-#define IDLE_LOOKS 4      /* in one idle time-out */
-#define IDLE_LOOK_MIN_MS 50
-#define IDLE_LOOK_MAX_MS 30000
-
-int64_t timers_idle_next(const struct sandbox_spec *spec, int64_t now_ms)
-{
-    if (spec->idle_timeout_ms == 0)
-        return 0;
-    int64_t in = spec->idle_timeout_ms / IDLE_LOOKS;
-    if (in < IDLE_LOOK_MIN_MS)
-        in = IDLE_LOOK_MIN_MS;
-    return now_ms + (in > IDLE_LOOK_MAX_MS ? IDLE_LOOK_MAX_MS : in);
-}
 
 /* When something is to be done about it, and what; 0: nothing. The lock is held. */
 static int64_t box_due(const struct box *b, enum job_kind *ret_kind)
 {
     int64_t due = 0;
     *ret_kind = JOB_END;
-    if (b->s.state == SANDBOX_DELETING)
+    if (b->s.state == SANDBOX_DELETING || b->s.state == SANDBOX_PAUSING)
         due = b->retry_ms ? b->retry_ms : 1;
-    else if (b->s.state == SANDBOX_RUNNING || b->s.state == SANDBOX_STOPPED)
+    else if (b->s.state == SANDBOX_RUNNING || b->s.state == SANDBOX_STOPPED ||
+             b->s.state == SANDBOX_PAUSED)
         due = b->s.expires_ms;
     if (due && due < b->retry_ms)
         due = b->retry_ms;
-    if (b->s.state == SANDBOX_RUNNING && b->idle_next_ms && (due == 0 || b->idle_next_ms < due)) {
+    if (b->s.state != SANDBOX_RUNNING)
+        return due;
+    if (b->idle_next_ms && (due == 0 || b->idle_next_ms < due)) {
         due = b->idle_next_ms;
         *ret_kind = JOB_IDLE;
+    }
+    /* What stands still changes nothing. */
+    if (b->save_next_ms && !b->s.frozen_ms && (due == 0 || b->save_next_ms < due)) {
+        due = b->save_next_ms;
+        *ret_kind = JOB_SAVE;
     }
     return due;
 }

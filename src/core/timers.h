@@ -7,11 +7,15 @@
 #include "core/private.h"
 
 enum job_kind {
-    JOB_END,   /* its time is over, or an end that failed is due again */
-    JOB_IDLE,  /* look whether it is idle */
-    JOB_DEATH, /* its init died by itself, in life `life` */
-    JOB_TIDY,  /* the database's log */
-    JOB_PRUNE, /* old events and records */
+    JOB_END,       /* its time is over, or an end that failed is due again */
+    JOB_IDLE,      /* look whether it is idle */
+    JOB_SAVE,      /* an automatic checkpoint is due */
+    JOB_THAW,      /* something came for one that is frozen */
+    JOB_DEATH,     /* its init died by itself, in life `life` */
+    JOB_TIDY,      /* the database's log */
+    JOB_PRUNE,     /* old events and records */
+    JOB_COLLECT,   /* what is in object storage and nobody needs */
+    JOB_UNARCHIVE, /* a sandbox is gone: what it had there goes too */
 };
 
 struct job {
@@ -25,8 +29,6 @@ int timers_start(struct core *core, struct err *err);
 void timers_stop(struct core *core);
 /* A deadline may have come closer. */
 void timers_changed(struct core *core);
-/* When to look first whether it is idle; 0: never. */
-int64_t timers_idle_next(const struct sandbox_spec *spec, int64_t now_ms);
 
 /* jobs.c */
 int jobs_start(struct core *core, struct err *err);

@@ -4,20 +4,31 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/event.h"
+#include "core/grant.h"
+#include "core/idle.h"
 #include "core/keeper.h"
 #include "core/row.h"
 #include "core/spec.h"
 #include "core/table.h"
 #include "core/timers.h"
-#include "core/version.h"
 
 #define LOG_MODULE "sandbox"
-#define HOLD_MS 10000 /* another operation on the same sandbox */
+#define NETWORK_CHANGES (CHANGE_NETWORK | CHANGE_BINDINGS | CHANGE_NETWORK_LIMITS)
 
 static void keep_or(uint64_t *v, uint64_t wanted)
 {
     if (wanted)
         *v = wanted;
+}
+
+static int replace_text(char **text, const char *by)
+{
+    char *copy = by ? strdup(by) : NULL;
+    if (by && !copy)
+        return -ENOMEM;
+    free(*text);
+    *text = copy;
+    return 0;
 }
 
 static int replace_pairs(struct pairs *p, const struct pairs *by)
@@ -39,24 +50,18 @@ static int merge(const struct sandbox_spec *old, const struct sandbox_spec *spec
     int r = spec_copy(old, &s);
     if (r < 0)
         return r;
-    if (changes & CHANGE_NAME) {
-        char *name = spec->name ? strdup(spec->name) : NULL;
-        if (spec->name && !name)
-            r = -ENOMEM;
-        free(s.name);
-        s.name = name;
-    }
-    if (r >= 0 && (changes & CHANGE_NETWORK)) {
-        char *network = spec->network ? strdup(spec->network) : NULL;
-        if (spec->network && !network)
-            r = -ENOMEM;
-        free(s.network);
-        s.network = network;
-    }
+    if (changes & CHANGE_NAME)
+        r = replace_text(&s.name, spec->name);
+    if (r >= 0 && (changes & CHANGE_NETWORK))
+        r = replace_text(&s.network, spec->network);
+    if (r >= 0 && (changes & CHANGE_BINDINGS))
+        r = replace_text(&s.bindings, spec->bindings);
     if (r >= 0 && (changes & CHANGE_METADATA))
         r = replace_pairs(&s.metadata, &spec->metadata);
     if (r >= 0 && (changes & CHANGE_ENV))
         r = replace_pairs(&s.env, &spec->env);
+    if (changes & CHANGE_NETWORK_LIMITS)
+        s.network_limits = spec->network_limits;
     if (changes & CHANGE_TIMEOUT)
         s.timeout_ms = spec->timeout_ms;
     if (changes & CHANGE_ON_TIMEOUT)
@@ -65,6 +70,14 @@ static int merge(const struct sandbox_spec *old, const struct sandbox_spec *spec
         s.idle_timeout_ms = spec->idle_timeout_ms;
     if (changes & CHANGE_ON_IDLE)
         s.on_idle = spec->on_idle;
+    if (changes & CHANGE_FREEZE)
+        s.freeze_after_ms = spec->freeze_after_ms;
+    if (changes & CHANGE_AUTOSAVE)
+        s.autosave = spec->autosave;
+    if (changes & CHANGE_PREVIEW)
+        s.preview = spec->preview;
+    if (changes & CHANGE_WAKE)
+        s.wake = spec->wake;
     if (changes & CHANGE_LIMITS) {
         keep_or(&s.memory_bytes, spec->memory_bytes);
         keep_or(&s.disk_bytes, spec->disk_bytes);
@@ -89,10 +102,12 @@ static void set_timers(struct core *core, struct box *b, unsigned changes, int64
         bool counts = b->s.state == SANDBOX_RUNNING || b->s.spec.on_timeout == END_DELETE;
         b->s.expires_ms = counts && b->s.spec.timeout_ms ? now + b->s.spec.timeout_ms : 0;
     }
-    if (changes & CHANGE_IDLE) {
+    if (changes & (CHANGE_IDLE | CHANGE_FREEZE)) {
         b->quiet_ms = now; /* the new span counts from now */
-        b->idle_next_ms = timers_idle_next(&b->s.spec, now);
+        b->idle_next_ms = idle_next(core, b, now);
     }
+    if (changes & CHANGE_AUTOSAVE)
+        b->save_next_ms = autosave_next(&b->s.spec.autosave, now, now);
     (void)pthread_mutex_unlock(&core->table.lock);
 }
 
@@ -100,7 +115,7 @@ static void undo_expires(struct core *core, struct box *b, int64_t expires)
 {
     (void)pthread_mutex_lock(&core->table.lock);
     b->s.expires_ms = expires;
-    b->idle_next_ms = timers_idle_next(&b->s.spec, clock_now_ms());
+    b->idle_next_ms = idle_next(core, b, clock_now_ms());
     (void)pthread_mutex_unlock(&core->table.lock);
 }
 
@@ -114,8 +129,8 @@ static int carry_out(struct core *core, struct box *b, const struct sandbox_spec
         if (r < 0)
             return r;
     }
-    if ((changes & CHANGE_NETWORK) && b->s.state == SANDBOX_RUNNING) {
-        int r = networks_change(core, b->s.id, old->network, b->s.spec.network, err);
+    if ((changes & NETWORK_CHANGES) && b->s.state == SANDBOX_RUNNING) {
+        int r = networks_change(core, &b->s, old, changes, err);
         if (r < 0)
             return r;
     }
@@ -134,6 +149,10 @@ static int update_held(struct core *core, struct box *b, const struct sandbox_sp
     if (r < 0)
         return err_set(err, -r, "cannot copy a spec");
     r = spec_check(&next, err);
+    if (r >= 0 && (changes & CHANGE_NETWORK_LIMITS))
+        r = limits_check(&next.network_limits, &core->limits_most, err);
+    if (r >= 0 && (changes & CHANGE_BINDINGS))
+        r = grant_check(core, b->s.owner, next.bindings, err);
     if (r < 0)
         return r;
     r = box_swap_spec(core, b, &next, true, err); /* now `next` is the old one */
@@ -146,6 +165,8 @@ static int update_held(struct core *core, struct box *b, const struct sandbox_sp
         if (box_swap_spec(core, b, &next, false, NULL) < 0)
             log_warn("a failed change stays in part sandbox=%s", b->s.id);
         undo_expires(core, b, old_expires);
+        if ((changes & NETWORK_CHANGES) && b->s.state == SANDBOX_RUNNING)
+            (void)networks_change(core, &b->s, &next, changes, NULL);
     }
     return r;
 }
@@ -155,24 +176,12 @@ int sandbox_update_if(struct core *core, const char *owner, const char *who, con
                       struct err *err)
 {
     struct box *b;
-    int r = box_hold(core, owner, who, HOLD_MS, &b);
-    if (r == -ENOENT)
-        return row_missing(core, owner, who, NULL, err);
-    if (r == -EBUSY || (r >= 0 && b->s.state == SANDBOX_DELETING)) {
-        if (r >= 0)
-            box_release(core, b);
-        return err_name(err, EBUSY, "sandbox_busy",
-                        "sandbox '%.64s' is busy with another operation; try again", who);
-    }
-    r = version_check(core, b, versions, err);
-    if (r >= 0)
-        r = update_held(core, b, spec, changes, err);
+    int r = sandbox_hold(core, owner, who, versions, &b, err);
+    if (r < 0)
+        return r;
+    r = update_held(core, b, spec, changes, err);
     if (r >= 0) {
-        (void)pthread_mutex_lock(&core->table.lock);
-        r = sandbox_copy(&b->s, ret_s);
-        (void)pthread_mutex_unlock(&core->table.lock);
-        if (r < 0)
-            r = err_set(err, -r, "cannot copy a sandbox");
+        r = box_copy(core, b, ret_s, err);
         event_emit(core, b->s.owner, b->s.id, "sandbox.updated", NULL);
     }
     box_release(core, b);

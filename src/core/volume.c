@@ -28,7 +28,7 @@ static bool is_of(const struct volume_entry *e, const char *owner)
     return !owner || strcmp(e->v.owner, owner) == 0;
 }
 
-static struct volume_entry *by_id(struct core *core, const char *id)
+struct volume_entry *volumes_by_id(struct core *core, const char *id)
 {
     struct volumes *vs = &core->volumes;
     for (size_t i = 0; i < vs->n; i++)
@@ -56,7 +56,7 @@ struct volume_entry *volumes_find(struct core *core, const char *owner, const ch
     return e && !e->unsure ? e : NULL;
 }
 
-static int add(struct volumes *vs, const struct volume_entry *e)
+int volumes_add(struct volumes *vs, const struct volume_entry *e)
 {
     struct volume_entry *items = reallocarray(vs->items, vs->n + 1, sizeof(*items));
     if (!items)
@@ -135,76 +135,9 @@ static int check_quota(struct core *core, const char *owner, uint64_t before, ui
     return quota_check(core, owner, was, will, err);
 }
 
-/* ---- at rest ---- */
-
-static int save(struct core *core, const struct volume *v, struct err *err)
-{
-    struct store_volume row = { .id = v->id,
-                                .owner = v->owner,
-                                .name = v->name,
-                                .size_bytes = (int64_t)v->size_bytes,
-                                .created_ms = v->created_ms };
-    return store_volume_put(core->store, &row, err);
-}
-
-static int load_row(void *ctx, const struct store_volume *row)
-{
-    struct core *core = ctx;
-    struct volume_entry e = { .v = { .size_bytes = (uint64_t)row->size_bytes,
-                                     .created_ms = row->created_ms } };
-    if (!id_valid(row->id) || !name_valid(row->name) || !name_valid(row->owner) ||
-        row->size_bytes <= 0) {
-        log_error("a volume's record was skipped");
-        return 0;
-    }
-    memcpy(e.v.id, row->id, ID_SIZE);
-    (void)snprintf(e.v.owner, sizeof(e.v.owner), "%s", row->owner);
-    (void)snprintf(e.v.name, sizeof(e.v.name), "%s", row->name);
-    return add(&core->volumes, &e);
-}
-
-int volumes_load(struct core *core, struct err *err)
-{
-    int r = store_volume_each(core->store, load_row, core, err);
-    return r == -ENOMEM ? err_set(err, ENOMEM, "cannot allocate the volumes") : r;
-}
-
-/* A row comes before its files and goes before them: files without a row are nobody's, and a row
- * without files is of a volume that nobody was told of. */
-int volumes_adopt(struct core *core, struct err *err)
-{
-    _cleanup_free_ struct keeper_row *rows = NULL;
-    size_t n = 0;
-    int r = keeper_ask_list(core, KEEPER_VOLUME_LIST, &rows, &n, err);
-    if (r < 0)
-        return r;
-    keeper_rows_sort(rows, n);
-    for (size_t i = 0; i < n; i++)
-        if (!by_id(core, rows[i].id) &&
-            keeper_ask_volume(core, KEEPER_VOLUME_RM, rows[i].id, 0, NULL) < 0)
-            log_warn("files of no volume stay volume=%s", rows[i].id);
-    for (size_t i = 0; i < core->volumes.n; i++) {
-        const struct volume *v = &core->volumes.items[i].v;
-        if (keeper_rows_find(rows, n, v->id))
-            continue;
-        log_warn("a volume had no files and is empty now volume=%s", v->id);
-        r = keeper_ask_volume(core, KEEPER_VOLUME_PUT, v->id, v->size_bytes, err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-void volumes_done(struct volumes *vs)
-{
-    free(vs->items);
-    vs->items = NULL;
-    vs->n = 0;
-}
-
 /* ---- public ---- */
 
-static void tell(struct core *core, const struct volume *v, const char *type)
+void volumes_tell(struct core *core, const struct volume *v, const char *type)
 {
     char data[NAME_MAX_LEN + ID_SIZE + 32];
     int n = snprintf(data, sizeof(data), "{\"id\":\"%s\",\"name\":\"%s\"}", v->id, v->name);
@@ -238,7 +171,7 @@ static int reserve(struct core *core, const struct volume_entry *e, struct err *
                 : check_quota(core, e->v.owner, 0, e->v.size_bytes, err);
     if (r >= 0 && own >= VOLUMES_MAX)
         r = err_name(err, ENOSPC, "capacity", "a team may have %d volumes", VOLUMES_MAX);
-    if (r >= 0 && add(&core->volumes, e) < 0)
+    if (r >= 0 && volumes_add(&core->volumes, e) < 0)
         r = err_set(err, ENOMEM, "cannot allocate a volume");
     (void)pthread_mutex_unlock(&core->table.lock);
     return r;
@@ -247,7 +180,7 @@ static int reserve(struct core *core, const struct volume_entry *e, struct err *
 static void settle(struct core *core, const char *id, bool stays)
 {
     (void)pthread_mutex_lock(&core->table.lock);
-    struct volume_entry *e = by_id(core, id);
+    struct volume_entry *e = volumes_by_id(core, id);
     if (e && stays)
         e->unsure = false;
     else if (e)
@@ -256,15 +189,30 @@ static void settle(struct core *core, const char *id, bool stays)
     (void)pthread_mutex_unlock(&core->table.lock);
 }
 
-int volume_create(struct core *core, const char *owner, const char *name, uint64_t size_bytes,
-                  struct volume *ret_v, struct err *err)
+/* An empty one has its row before its files, so that it has no end in between. One with a
+ * checkpoint's files has it after them: with a row and no files it would be taken for an empty one. */
+static int fill(struct core *core, const struct volume *v, const struct volume_checkpoint *from,
+                struct err *err)
 {
-    struct volume_entry e = { .v = { .size_bytes = size_bytes, .created_ms = clock_now_ms() },
-                              .unsure = true };
-    struct volume *v = &e.v;
-    int r = check(name, size_bytes, err);
+    int r = from ? volume_checkpoints_fill(core, v, from->id, err) : volumes_save(core, v, err);
     if (r < 0)
         return r;
+    return from ? volumes_save(core, v, err)
+                : keeper_ask_volume(core, KEEPER_VOLUME_PUT, v->id, v->size_bytes, err);
+}
+
+int volumes_make(struct core *core, const char *owner, const struct volume_ask *ask,
+                 struct volume *ret_v, struct err *err)
+{
+    struct volume_entry e = { .v = { .size_bytes = ask->size_bytes, .created_ms = clock_now_ms() },
+                              .unsure = true };
+    struct volume *v = &e.v;
+    const char *name = ask->name;
+    int r = check(name, ask->bucket ? VOLUME_SIZE_MB_MIN * MIB : ask->size_bytes, err);
+    if (r < 0)
+        return r;
+    if (ask->bucket)
+        v->bucket = *ask->bucket;
     if (strlen(owner) >= sizeof(v->owner) || id_random(v->id) < 0)
         return err_set(err, EIO, "cannot make an id");
     (void)snprintf(v->owner, sizeof(v->owner), "%s", owner);
@@ -272,20 +220,45 @@ int volume_create(struct core *core, const char *owner, const char *name, uint64
     r = reserve(core, &e, err);
     if (r < 0)
         return r;
-    r = save(core, v, err);
-    if (r >= 0) {
-        r = keeper_ask_volume(core, KEEPER_VOLUME_PUT, v->id, v->size_bytes, err);
-        if (r < 0) {
-            (void)store_volume_remove(core->store, v->id, NULL);
+    r = ask->bucket ? volumes_save(core, v, err) : fill(core, v, ask->from, err);
+    if (r < 0) {
+        (void)store_volume_remove(core->store, v->id, NULL);
+        if (!ask->bucket)
             (void)keeper_ask_volume(core, KEEPER_VOLUME_RM, v->id, 0, NULL);
-        }
     }
     settle(core, v->id, r >= 0);
     if (r < 0)
         return r;
-    tell(core, v, "volume.added");
+    volumes_tell(core, v, "volume.added");
     *ret_v = *v;
     return 0;
+}
+
+int volume_create(struct core *core, const char *owner, const char *name, uint64_t size_bytes,
+                  struct volume *ret_v, struct err *err)
+{
+    const struct volume_ask ask = { .name = name, .size_bytes = size_bytes };
+    return volumes_make(core, owner, &ask, ret_v, err);
+}
+
+int volume_create_bucket(struct core *core, const char *owner, const char *name,
+                         const struct bucket *bucket, struct volume *ret_v, struct err *err)
+{
+    const struct volume_ask ask = { .name = name, .bucket = bucket };
+    int r = bucket_check(core, owner, bucket, err);
+    return r < 0 ? r : volumes_make(core, owner, &ask, ret_v, err);
+}
+
+bool volume_is_bucket(const struct volume *v)
+{
+    return v->bucket.endpoint[0] != '\0';
+}
+
+int volume_refuse_bucket(struct err *err, const struct volume *v)
+{
+    return err_name(err, EINVAL, "not_supported",
+                    "volume '%s' is a bucket: its size and its versions are the object store's",
+                    v->name);
 }
 
 int volume_get(struct core *core, const char *owner, const char *who, struct volume *ret_v,
@@ -327,6 +300,8 @@ int volume_resize(struct core *core, const char *owner, const char *who, uint64_
     (void)pthread_mutex_lock(&core->table.lock);
     struct volume_entry *e = volumes_find(core, owner, who);
     r = e ? check_quota(core, owner, e->v.size_bytes, size_bytes, err) : volume_missing(err, who);
+    if (r >= 0 && volume_is_bucket(&e->v))
+        r = volume_refuse_bucket(err, &e->v);
     if (r >= 0) {
         old = e->v;
         e->v.size_bytes = size_bytes;
@@ -335,16 +310,16 @@ int volume_resize(struct core *core, const char *owner, const char *who, uint64_
     (void)pthread_mutex_unlock(&core->table.lock);
     if (r < 0)
         return r;
-    r = save(core, ret_v, err);
+    r = volumes_save(core, ret_v, err);
     if (r >= 0)
         r = keeper_ask_volume(core, KEEPER_VOLUME_PUT, old.id, size_bytes, err);
     if (r >= 0) {
-        tell(core, ret_v, "volume.updated");
+        volumes_tell(core, ret_v, "volume.updated");
         return 0;
     }
-    (void)save(core, &old, NULL);
+    (void)volumes_save(core, &old, NULL);
     (void)pthread_mutex_lock(&core->table.lock);
-    e = by_id(core, old.id);
+    e = volumes_by_id(core, old.id);
     if (e)
         e->v.size_bytes = old.size_bytes;
     (void)pthread_mutex_unlock(&core->table.lock);
@@ -361,13 +336,13 @@ static int in_use(struct err *err, const char *who, unsigned sandboxes)
                     "a request is at work in volume '%.64s'; try again", who);
 }
 
-static int end_cell(struct core *core, const char *id, const char *cell, struct err *err)
+int volumes_end_cell(struct core *core, const char *id, const char *cell, struct err *err)
 {
     int r = keeper_ask_cell(core, KEEPER_DELETE, cell, err);
     if (r < 0)
         return r;
     (void)pthread_mutex_lock(&core->table.lock);
-    struct volume_entry *e = by_id(core, id);
+    struct volume_entry *e = volumes_by_id(core, id);
     if (e)
         e->state = VOLUME_CELL_NONE;
     (void)pthread_mutex_unlock(&core->table.lock);
@@ -376,12 +351,12 @@ static int end_cell(struct core *core, const char *id, const char *cell, struct 
 
 /* A request that has sent its last byte is still at work for a moment: its client may ask for the
  * end of the volume already. */
-static void let_requests_end(struct core *core, const char *owner, const char *who)
+void volumes_let_requests_end(struct core *core, const char *owner, const char *who)
 {
     for (int i = 0; i < REMOVE_TRIES; i++) {
         (void)pthread_mutex_lock(&core->table.lock);
         struct volume_entry *e = volumes_find(core, owner, who);
-        bool busy = e && (e->inside || e->state == VOLUME_CELL_GOING);
+        bool busy = e && (e->inside || e->restoring || e->state == VOLUME_CELL_GOING);
         (void)pthread_mutex_unlock(&core->table.lock);
         if (!busy)
             return;
@@ -394,12 +369,13 @@ int volume_remove(struct core *core, const char *owner, const char *who, struct 
     struct volume v = { 0 };
     char cell[ID_SIZE] = "";
     int r = 0;
-    let_requests_end(core, owner, who);
+    volumes_let_requests_end(core, owner, who);
     (void)pthread_mutex_lock(&core->table.lock);
     struct volume_entry *e = volumes_find(core, owner, who);
     if (!e)
         r = volume_missing(err, who);
-    else if ((copy_out(core, e, &v), v.sandboxes) || e->inside || e->state == VOLUME_CELL_GOING)
+    else if ((copy_out(core, e, &v), v.sandboxes) || e->inside || e->restoring ||
+             e->state == VOLUME_CELL_GOING)
         r = in_use(err, who, v.sandboxes);
     if (r >= 0) {
         e->unsure = true; /* no sandbox and no request finds it any more */
@@ -410,29 +386,21 @@ int volume_remove(struct core *core, const char *owner, const char *who, struct 
     if (r < 0)
         return r;
     if (cell[0])
-        r = end_cell(core, v.id, cell, err);
+        r = volumes_end_cell(core, v.id, cell, err);
     if (r >= 0)
         r = store_volume_remove(core->store, v.id, err);
-    if (r >= 0 && keeper_ask_volume(core, KEEPER_VOLUME_RM, v.id, 0, NULL) < 0)
+    if (r >= 0 && !volume_is_bucket(&v) &&
+        keeper_ask_volume(core, KEEPER_VOLUME_RM, v.id, 0, NULL) < 0)
         log_warn("its files stay until the next start volume=%s", v.id);
+    if (r >= 0)
+        volume_checkpoints_drop(core, v.id);
     settle(core, v.id, r < 0);
     if (r >= 0)
-        tell(core, &v, "volume.removed");
+        volumes_tell(core, &v, "volume.removed");
     return r;
 }
 
 int volume_used(struct core *core, const char *id, uint64_t *ret_bytes, struct err *err)
 {
     return keeper_ask_volume_used(core, id, ret_bytes, err);
-}
-
-int volumes_attach(struct core *core, const char *id, const struct sandbox_spec *spec,
-                   struct err *err)
-{
-    int r = 0;
-    for (size_t i = 0; i < spec->n_mounts && r >= 0; i++) {
-        const struct sandbox_mount *m = &spec->mounts[i];
-        r = keeper_ask_attach(core, id, m->volume, m->path, m->read_only, err);
-    }
-    return r;
 }

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "core/bucket.h"
 #include "core/core.h"
 #include "core/sandbox.h"
 
@@ -20,7 +21,8 @@ struct volume {
     char id[ID_SIZE];
     char owner[OWNER_MAX];
     char name[NAME_MAX_LEN + 1];
-    uint64_t size_bytes; /* what it may hold */
+    uint64_t size_bytes; /* what it may hold; 0: a bucket, which has no limit of ours */
+    struct bucket bucket;
     int64_t created_ms;
     unsigned sandboxes; /* that see it; filled by get and list */
 };
@@ -28,6 +30,10 @@ struct volume {
 /* name NULL: its id. -EEXIST, name_taken; quotas and bounds as sandboxes have them. */
 int volume_create(struct core *core, const char *owner, const char *name, uint64_t size_bytes,
                   struct volume *ret_v, struct err *err);
+/* A bucket's volume; nothing is asked of it before a sandbox sees it. Failures as of bucket_check too. */
+int volume_create_bucket(struct core *core, const char *owner, const char *name,
+                         const struct bucket *bucket, struct volume *ret_v, struct err *err);
+bool volume_is_bucket(const struct volume *v);
 /* -ENOENT, volume_not_found. */
 int volume_get(struct core *core, const char *owner, const char *who, struct volume *ret_v,
                struct err *err);

@@ -39,7 +39,7 @@ static int make_cell(struct core *core, const char *volume, const char *cell, st
                                                  .pids = CELL_PIDS };
     int r = keeper_ask_make(core, cell, KEEPER_IMAGE_NONE, &limits, err);
     if (r >= 0)
-        r = keeper_ask_attach(core, cell, volume, CELL_ROOT, false, err);
+        r = volumes_show(core, cell, volume, CELL_ROOT, false, err);
     if (r < 0 && keeper_ask_cell(core, KEEPER_DELETE, cell, NULL) < 0)
         log_warn("a volume's cell stays until the next start cell=%s", cell);
     return r;
@@ -53,9 +53,9 @@ static int await(struct core *core, const char *volume, struct volume_entry **re
         if (!e)
             return -ENOENT;
         *ret_e = e;
-        if (e->state == VOLUME_CELL_NONE)
+        if (e->state == VOLUME_CELL_NONE && !e->restoring)
             return 1;
-        if (e->state == VOLUME_CELL_UP && !e->died)
+        if (e->state == VOLUME_CELL_UP && !e->died && !e->restoring)
             return 0;
         (void)pthread_cond_wait(&core->volumes.changed, &core->table.lock);
     }
@@ -150,6 +150,7 @@ void volumes_look(struct core *core, int64_t before_ms, const struct keeper_row 
             (void)pthread_cond_broadcast(&vs->changed);
         }
     }
+    volumes_note_buckets(core);
     (void)pthread_mutex_unlock(&core->table.lock);
 }
 
@@ -161,7 +162,7 @@ static struct volume_entry *next_over(struct volumes *vs, int64_t now, int64_t *
     int64_t until = now + LONG_MS;
     for (size_t i = 0; i < vs->n; i++) {
         struct volume_entry *e = &vs->items[i];
-        if (e->state != VOLUME_CELL_UP || e->inside || e->unsure)
+        if (e->state != VOLUME_CELL_UP || e->inside || e->unsure || e->restoring)
             continue;
         int64_t end = e->died ? now : e->idle_ms + IDLE_MS;
         if (end <= now)
@@ -202,8 +203,8 @@ static void *run(void *ctx)
         struct volume_entry *e = next_over(vs, clock_mono_ms(), &until);
         if (e)
             end_one(core, e);
-        else
-            (void)wait_until(&vs->changed, &core->table.lock, until);
+        else if (!volumes_find_lost(core))
+            (void)wait_until(&vs->changed, &core->table.lock, volumes_next_lost(vs, until));
     }
     (void)pthread_mutex_unlock(&core->table.lock);
     return NULL;

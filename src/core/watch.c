@@ -105,6 +105,10 @@ static void follow(struct core *core, int fd)
             struct keeper_reply reply;
             if (keeper_ask_next(fd, &reply) < 0 || reply.result < 0)
                 return;
+            if (reply.volume[0]) {
+                volumes_bucket_lost(core, reply.id, reply.volume);
+                continue;
+            }
             if (reply.id[0])
                 usage_died(core, reply.id, &reply.usage);
             news = true; /* one look after the last of a burst */

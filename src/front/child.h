@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 #define CHILD_FDS_MAX 4
-#define CHILD_ARGS_MAX 32
+#define CHILD_ARGS_MAX 64
 
 /* A descriptor that each life of the program gets, as "--NAME N". */
 struct child_fd {

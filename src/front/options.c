@@ -1,5 +1,6 @@
 #include "front/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <ini.h>
 #include <stddef.h>
@@ -13,65 +14,108 @@
 #define USAGE_INTERVAL_MAX 3600
 #define USAGE_DAYS_MAX 36500
 #define HELP_COLUMN 24
+#define VARIABLE_MAX 64
 
 struct option_row {
-    const char *name, *variable, *value; /* value: NULL for a flag without one */
+    const char *name, *value;
     size_t offset;
-    const char *fallback, *help;
+    const char *fallback, *help; /* help: a line end where it goes on below */
 };
 
 #define TEXT(member_) offsetof(struct options, member_)
 static const struct option_row rows[] = {
-    { "listen", "WARREN_LISTEN", "ADDR:PORT", TEXT(listen), "127.0.0.1:7070",
+    { "listen", "ADDR:PORT", TEXT(listen), "127.0.0.1:7070",
       "Where the API answers. Port 0 takes a free one and prints it." },
-    { "preview-domain", "WARREN_PREVIEW_DOMAIN", "NAME", TEXT(preview_domain), "localhost",
+    { "preview-domain", "NAME", TEXT(preview_domain), "localhost",
       "Port N of a sandbox answers as N-ID.NAME. With a port behind it (NAME:443) clients are\n"
-      "                          told that one instead of the port that we listen on." },
-    { "tls-listen", "WARREN_TLS_LISTEN", "ADDR:PORT", TEXT(tls_listen), NULL,
-      "Where the API and previews answer encrypted, beside --listen; needs the next two." },
-    { "tls-cert", "WARREN_TLS_CERT", "FILE", TEXT(tls_cert), NULL,
+      "told that one instead of the port that we listen on." },
+    { "tls-listen", "ADDR:PORT", TEXT(tls_listen), NULL,
+      "Where the API and previews answer encrypted, beside --listen. Without --tls-cert a local\n"
+      "authority makes the certificate: see `warren ca trust`." },
+    { "tls-cert", "FILE", TEXT(tls_cert), NULL,
       "The certificate, with its chain, in PEM; for previews it must be for *.NAME too." },
-    { "tls-key", "WARREN_TLS_KEY", "FILE", TEXT(tls_key), NULL, "Its key, in PEM." },
-    { "data", "WARREN_DATA", "DIR", TEXT(data), "/var/lib/warren",
+    { "tls-key", "FILE", TEXT(tls_key), NULL, "Its key, in PEM." },
+    { "tls-certs", "DIR", TEXT(tls_certs), NULL,
+      "Certificates for names of clients' own: NAME.pem each, with chain and key, readable by\n"
+      "--user. Changes count at once. Default: DATA/state/certs." },
+    { "acme-directory", "URL", TEXT(acme_directory), NULL,
+      "An ACME authority that gives names of clients' own their certificates; it must reach\n"
+      "this daemon on port 80 of each name. Needs the package uacme." },
+    { "acme-email", "ADDRESS", TEXT(acme_email), NULL, "Whom that authority may write to." },
+    { "data", "DIR", TEXT(data), "/var/lib/warren",
       "Sandboxes, images and state. Made if missing." },
-    { "run", "WARREN_RUN", "DIR", TEXT(run), "/run/warren",
+    { "run", "DIR", TEXT(run), "/run/warren",
       "Sockets and what lives until the next boot. Each daemon needs its own." },
-    { "config", "WARREN_CONFIG", "FILE", TEXT(config), CONFIG_DEFAULT,
+    { "config", "FILE", TEXT(config), CONFIG_DEFAULT,
       "Settings as 'name = value' lines, under these names. May be missing if not asked for." },
-    { "user", "WARREN_USER", "NAME", TEXT(user), NULL,
+    { "user", "NAME", TEXT(user), NULL,
       "Whom to become after start; 'warren' if there is such a user, else 'nobody'." },
-    { "cgroup", "WARREN_CGROUP", "NAME", TEXT(cgroup), NULL,
+    { "cgroup", "NAME", TEXT(cgroup), NULL,
       "The control group of all sandboxes; by default made from the run directory." },
-    { "pool", "WARREN_POOL", "N", TEXT(pool), "4",
+    { "pool", "N", TEXT(pool), "4",
       "Blank sandboxes kept ready, so that making one takes less; 0 for none." },
-    { "usage-interval", "WARREN_USAGE_INTERVAL", "SECONDS", TEXT(usage_interval), "10",
+    { "usage-interval", "SECONDS", TEXT(usage_interval), "10",
       "How often what each sandbox uses is read, for GET /v1/usage." },
-    { "usage-days", "WARREN_USAGE_DAYS", "N", TEXT(usage_days), "400",
+    { "usage-days", "N", TEXT(usage_days), "400",
       "How long usage is kept, by the hour; 0 for ever." },
-    { "log-level", "WARREN_LOG_LEVEL", "LEVEL", TEXT(log_level), "info",
-      "debug, info, warn or error." },
-    { "log-format", "WARREN_LOG_FORMAT", "FORMAT", TEXT(log_format), "text",
+    { "log-level", "LEVEL", TEXT(log_level), "info", "debug, info, warn or error." },
+    { "log-format", "FORMAT", TEXT(log_format), "text",
       "How log lines look: text, or json for one object a line." },
-    { "rate-limit", "WARREN_RATE_LIMIT", "N", TEXT(rate_limit), "2000",
+    { "rate-limit", "N", TEXT(rate_limit), "2000",
       "Requests a second that one key may make; 0 for no limit." },
-    { "rate-burst", "WARREN_RATE_BURST", "N", TEXT(rate_burst), "4000",
+    { "rate-burst", "N", TEXT(rate_burst), "4000",
       "Requests that a key may make at once before that counts." },
-    { "cors-origins", "WARREN_CORS_ORIGINS", "LIST", TEXT(cors_origins), "*",
+    { "cors-origins", "LIST", TEXT(cors_origins), "*",
       "Web pages that may use the API: *, none, or origins with commas between." },
-    { "default-registry", "WARREN_DEFAULT_REGISTRY", "HOST", TEXT(default_registry), NULL,
+    { "default-registry", "HOST", TEXT(default_registry), NULL,
       "The registry of image names that have no host; without it such names are refused." },
-    { "registry-allow", "WARREN_REGISTRY_ALLOW", "LIST", TEXT(registry_allow), NULL,
+    { "registry-allow", "LIST", TEXT(registry_allow), NULL,
       "Registries (HOST[:PORT], commas between) that teams may use, at whatever address.\n"
-      "                          Default: any with a public address. Admin keys are not bound." },
-    { "resolvers", "WARREN_RESOLVERS", "LIST", TEXT(resolvers), NULL,
+      "Default: any with a public address. Admin keys are not bound." },
+    { "resolvers", "LIST", TEXT(resolvers), NULL,
       "Who is asked for the names that sandboxes may resolve: ADDRESS[:PORT], commas between.\n"
-      "                          Default: those of /etc/resolv.conf." },
-    { "egress-open", "WARREN_EGRESS_OPEN", "LIST", TEXT(egress_open), NULL,
+      "Default: those of /etc/resolv.conf." },
+    { "egress-open", "LIST", TEXT(egress_open), NULL,
       "Ranges such as 10.1.0.0/16 that rules of sandboxes may allow although they are private,\n"
-      "                          or this machine's own." },
-    { "registry-timeout", "WARREN_REGISTRY_TIMEOUT", "N", TEXT(registry_timeout), "30",
+      "or (an address alone) this machine's own. Buckets may be there too." },
+    { "egress-proxy", "URL", TEXT(egress_proxy), NULL,
+      "What all connections of sandboxes go through where a site demands it:\n"
+      "http://, https:// (TLS to the proxy) or socks5://, [USER:PASSWORD@]HOST:PORT.\n"
+      "Better in the file or the variable than on a command line." },
+    { "egress-proxy-except", "LIST", TEXT(egress_proxy_except), NULL,
+      "Hosts, *.HOST and ranges of addresses that are reached without it." },
+    { "egress-proxy-by", "WORD", TEXT(egress_proxy_by), "address",
+      "What the proxy is asked for: the address that was judged, or the name it was resolved from." },
+    { "egress-ca", "FILE", TEXT(egress_ca), NULL,
+      "Certificates (PEM) of authorities to trust beside the system's, when dialling out under TLS." },
+    { "network-limits", "LIST", TEXT(network_limits), NULL,
+      "What the network of a sandbox that says nothing may carry: connections=N (at once),\n"
+      "connections_per_s=N, rate_mbps=N (each way), total_mb=N, commas between." },
+    { "network-limits-max", "LIST", TEXT(network_limits_max), NULL,
+      "The most that a sandbox may ask for, and what it has at most; in the same form." },
+    { "archive", "s3://BUCKET[/PREFIX]", TEXT(archive), NULL,
+      "Object storage that checkpoints and sandboxes are archived to." },
+    { "archive-endpoint", "URL", TEXT(archive_endpoint), NULL,
+      "Where it answers: https://HOST[:PORT]; plain http for loopback only.\n"
+      "                          Default: Amazon's of the region." },
+    { "archive-region", "NAME", TEXT(archive_region), "us-east-1", "Its region, for signatures." },
+    { "archive-credentials", "FILE", TEXT(archive_credentials), NULL,
+      "Its keys: aws_access_key_id = ... and aws_secret_access_key = ... under [default].\n"
+      "                          Default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN." },
+    { "archive-ca", "FILE", TEXT(archive_ca), NULL,
+      "Certificates (PEM) of authorities to trust there instead of the system's." },
+    { "registry-timeout", "N", TEXT(registry_timeout), "30",
       "Seconds that a registry may be silent before the connection counts as broken." },
 };
+
+/* Its variable: WARREN_ and the name, in capitals. */
+static const char *variable(const struct option_row *row, char out[VARIABLE_MAX])
+{
+    int n = snprintf(out, VARIABLE_MAX, "WARREN_%s", row->name);
+    for (int i = 0; i < n && i < VARIABLE_MAX - 1; i++)
+        out[i] = (char)(out[i] == '-' ? '_' : toupper((unsigned char)out[i]));
+    return out;
+}
 
 static char **text_at(struct options *o, const struct option_row *row)
 {
@@ -203,8 +247,15 @@ static int check_values(struct options *o, struct err *err)
                          err);
     if (r < 0)
         return r;
-    if (!o->tls_listen != !o->tls_cert || !o->tls_listen != !o->tls_key)
-        return err_set(err, EINVAL, "--tls-listen, --tls-cert and --tls-key go together");
+    if (!o->tls_cert != !o->tls_key)
+        return err_set(err, EINVAL, "--tls-cert and --tls-key go together");
+    if (!o->tls_listen && (o->tls_cert || o->tls_certs || o->acme_directory))
+        return err_set(err, EINVAL,
+                       "--tls-cert, --tls-certs and --acme-directory need --tls-listen");
+    if (o->acme_directory && strncmp(o->acme_directory, "https://", 8) != 0)
+        return err_set(err, EINVAL, "--acme-directory must be an https:// URL");
+    if (o->acme_email && (o->acme_email[0] == '-' || !strchr(o->acme_email, '@')))
+        return err_set(err, EINVAL, "--acme-email must be an address");
     if (log_parse_level(o->log_level, &o->level) < 0)
         return err_set(err, EINVAL, "--log-level must be debug, info, warn or error");
     if (log_parse_format(o->log_format, &o->format) < 0)
@@ -218,7 +269,8 @@ int options_read(int argc, char **argv, struct options *ret_o, struct err *err)
     int r = read_flags(argc, argv, &o, err);
 
     for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++) {
-        const char *value = getenv(rows[i].variable);
+        char name[VARIABLE_MAX];
+        const char *value = getenv(variable(&rows[i], name));
         if (value && *value && !*text_at(&o, &rows[i]))
             r = set_text(&o, &rows[i], value, err);
     }
@@ -248,6 +300,20 @@ void options_done(struct options *o)
     }
 }
 
+static void help_row(const struct option_row *row)
+{
+    char head[64], name[VARIABLE_MAX];
+    int n = snprintf(head, sizeof(head), "--%s %s", row->name, row->value);
+    (void)printf("  %-*s", HELP_COLUMN, n > 0 ? head : "");
+    for (const char *p = row->help; *p; p++) {
+        (void)putchar(*p);
+        if (*p == '\n')
+            (void)printf("  %-*s", HELP_COLUMN, "");
+    }
+    (void)printf("\n  %-*s%s%s%s\n", HELP_COLUMN, "", variable(row, name),
+                 row->fallback ? ", default " : "", row->fallback ? row->fallback : "");
+}
+
 void options_help(void)
 {
     (void)fputs(
@@ -261,14 +327,8 @@ void options_help(void)
         "  --run and --listen.\n\n"
         "OPTIONS\n",
         stdout);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        char head[64];
-        int n = snprintf(head, sizeof(head), "--%s %s", rows[i].name, rows[i].value);
-        (void)printf("  %-*s%s\n", HELP_COLUMN, n > 0 ? head : "", rows[i].help);
-        (void)printf("  %-*s%s%s%s\n", HELP_COLUMN, "", rows[i].variable,
-                     rows[i].fallback ? ", default " : "",
-                     rows[i].fallback ? rows[i].fallback : "");
-    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        help_row(&rows[i]);
     (void)printf("  %-*sPrint the version.\n  %-*sPrint each method and path of the API.\n"
                  "  %-*sThis text.\n",
                  HELP_COLUMN, "--version, -V", HELP_COLUMN, "--routes", HELP_COLUMN, "--help, -h");

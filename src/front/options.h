@@ -12,8 +12,12 @@ struct options {
     char *listen, *data, *run, *config, *user, *cgroup, *pool, *log_level, *log_format;
     char *rate_limit, *rate_burst, *cors_origins, *usage_interval, *usage_days;
     char *default_registry, *registry_allow, *registry_timeout;
-    char *resolvers, *egress_open;
-    char *preview_domain, *tls_listen, *tls_cert, *tls_key;
+    char *network_limits, *network_limits_max;
+    char *resolvers, *egress_open, *egress_proxy, *egress_proxy_except, *egress_proxy_by,
+        *egress_ca;
+    char *preview_domain, *tls_listen, *tls_cert, *tls_key, *tls_certs, *acme_directory,
+        *acme_email;
+    char *archive, *archive_endpoint, *archive_region, *archive_credentials, *archive_ca;
     bool help, version, routes;
     /* read out of the texts above */
     unsigned pool_size, rate, burst, usage_interval_s, usage_keep_days, registry_timeout_s;

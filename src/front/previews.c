@@ -9,42 +9,48 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/sanitized.h"
+#include "core/alias.h"
+#include "core/certs.h"
 #include "core/network.h"
-#include "core/port.h"
 #include "core/sandbox.h"
-#include "core/token.h"
 #include "front/http/glance.h"
+#include "front/visit.h"
 #include "wire/broker.h"
 
 #define LOG_MODULE "preview"
-#define DIAL_MS 5000
-#define ASKS_MAX 512
-#define ASKS_OF_ONE 64 /* a sandbox that takes no connections must not use up what others need */
-#define OF_BUCKETS 256
+#define WORKING_MAX 512
+#define WORKING_OF_ONE 16 /* a sandbox that takes no connections must not use up what others need */
+#define WAITING_MAX 8192
+#define WAITING_OF_ONE 2048 /* all that come while it wakes up */
+#define SHARES 256
 #define STOP_WAIT_MS 10
 
-/* Sanitizers need several times the stack. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STACK_BYTES (2 * 1024 * 1024)
-#else
-#define STACK_BYTES (256 * 1024)
-#endif
+#define STACK_BYTES (SANITIZED ? 2 * 1024 * 1024 : 256 * 1024)
+
+/* What one sandbox has of the threads and of the queue; by a hash: two may share it. */
+struct share {
+    unsigned working, waiting;
+};
+
+struct asked {
+    struct asked *next;
+    struct previews *p;
+    struct share *share;
+    struct broker_ask msg;
+};
 
 struct previews {
-    struct core *core;
+    struct visit visit;
     struct server *server;
     const char *domain;
     int link_fd;
     pthread_t thread;
     bool started;
-    atomic_int asks;
-    atomic_int asks_of[OF_BUCKETS]; /* by a hash of the sandbox: two may share a count */
-};
-
-struct asked {
-    struct previews *p;
-    atomic_int *of;
-    struct broker_ask msg;
+    pthread_mutex_t lock; /* of what follows */
+    unsigned working, waiting;
+    struct share shares[SHARES];
+    struct asked *first, **last;
 };
 
 /* ---- a question ---- */
@@ -59,78 +65,56 @@ static void answer(struct previews *p, struct broker_answer *a, int fd)
         (void)close(fd);
 }
 
-static bool may_enter(struct core *core, const struct sandbox *s, const char *token)
+static void refuse(struct previews *p, const struct broker_ask *ask)
 {
-    return !pairs_get(&s->spec.metadata, PREVIEWS_PRIVATE) ||
-           token_is(core, PREVIEWS_TOKEN, s->id, token);
+    struct broker_answer failed = { .number = ask->number, .verdict = BROKER_FAILED };
+    answer(p, &failed, -1);
 }
 
-/* "${PORT}" stands for the port. */
-static void mask_host(const struct sandbox *s, unsigned port, char out[BROKER_HOST_SIZE])
+static struct share *share_of(struct previews *p, const char *sandbox)
 {
-    const char *mask = pairs_get(&s->spec.metadata, PREVIEWS_HOST);
-    const char *mark = mask ? strstr(mask, "${PORT}") : NULL;
-    int n = 0;
-    if (mark)
-        n = snprintf(out, BROKER_HOST_SIZE, "%.*s%u%s", (int)(mark - mask), mask, port, mark + 7);
-    else if (mask)
-        n = snprintf(out, BROKER_HOST_SIZE, "%s", mask);
-    if (n < 0 || n >= BROKER_HOST_SIZE)
-        out[0] = '\0';
+    unsigned hash = 2166136261u; /* FNV-1a */
+    for (; *sandbox; sandbox++)
+        hash = (hash ^ (unsigned char)*sandbox) * 16777619u;
+    return &p->shares[hash % SHARES];
 }
 
-static enum broker_verdict verdict_of(const struct err *err)
+/* With the lock held: the next that may be answered, out of the queue; NULL: none. */
+static struct asked *next_asked(struct previews *p)
 {
-    static const struct {
-        const char *what;
-        enum broker_verdict verdict;
-    } table[] = {
-        { "sandbox_not_found", BROKER_NO_SANDBOX },
-        { "sandbox_gone", BROKER_NO_SANDBOX },
-        { "sandbox_not_running", BROKER_ASLEEP },
-        { "port_closed", BROKER_CLOSED },
-    };
-    for (size_t i = 0; err->what && i < ARRAY_LEN(table); i++)
-        if (strcmp(table[i].what, err->what) == 0)
-            return table[i].verdict;
-    return BROKER_FAILED;
-}
-
-static void decide(struct previews *p, const struct broker_ask *ask, struct broker_answer *a,
-                   int *ret_fd)
-{
-    struct sandbox s = { 0 };
-    struct err err = ERR_INIT;
-    if (sandbox_enter(p->core, NULL, ask->sandbox, &s, &err) < 0) {
-        a->verdict = verdict_of(&err);
-        sandbox_done(&s);
-        return;
+    for (struct asked **at = &p->first; *at && !atomic_load(&p->visit.stop); at = &(*at)->next) {
+        struct asked *q = *at;
+        if (q->share->working >= WORKING_OF_ONE)
+            continue;
+        *at = q->next;
+        if (p->last == &q->next)
+            p->last = at;
+        q->share->waiting--;
+        p->waiting--;
+        q->share->working++;
+        return q;
     }
-    if (!may_enter(p->core, &s, ask->token)) {
-        a->verdict = BROKER_FORBIDDEN;
-    } else {
-        mask_host(&s, ask->port, a->host);
-        int r = port_dial(p->core, &s, ask->port, DIAL_MS, ret_fd, &err);
-        a->verdict = r < 0 ? verdict_of(&err) : BROKER_OK;
-        if (a->verdict == BROKER_FAILED)
-            log_warn("a port could not be reached sandbox=%s port=%u err=%s", s.id, ask->port,
-                     err.msg);
-    }
-    sandbox_leave(p->core, s.id);
-    sandbox_done(&s);
+    return NULL;
 }
 
-static void *answer_one(void *arg)
+/* Answers one after the other for as long as there are any. */
+static void *answer_all(void *arg)
 {
     struct asked *q = arg;
-    struct broker_answer a = { .number = q->msg.number };
-    int fd = -1;
-    decide(q->p, &q->msg, &a, &fd);
     struct previews *p = q->p;
-    answer(p, &a, fd);
-    atomic_fetch_sub(q->of, 1);
-    free(q);
-    atomic_fetch_sub(&p->asks, 1); /* the last: whoever stops us waits for it */
+    while (q) {
+        struct broker_answer a = { .number = q->msg.number };
+        int fd = -1;
+        visit_decide(&p->visit, &q->msg, &a, &fd);
+        answer(p, &a, fd);
+        (void)pthread_mutex_lock(&p->lock);
+        q->share->working--;
+        free(q);
+        q = next_asked(p);
+        if (!q)
+            p->working--; /* the last: whoever stops us waits for it */
+        (void)pthread_mutex_unlock(&p->lock);
+    }
     return NULL;
 }
 
@@ -141,40 +125,50 @@ static int spawn(struct asked *q)
     (void)pthread_attr_init(&attr);
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
     (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    int r = pthread_create(&thread, &attr, answer_one, q);
+    int r = pthread_create(&thread, &attr, answer_all, q);
     (void)pthread_attr_destroy(&attr);
     return -r;
 }
 
-static atomic_int *count_of(struct previews *p, const char *sandbox)
+/* With the lock held. 0: it has a thread, or waits for one. */
+static int take_on(struct previews *p, struct asked *q)
 {
-    unsigned hash = 2166136261u; /* FNV-1a */
-    for (; *sandbox; sandbox++)
-        hash = (hash ^ (unsigned char)*sandbox) * 16777619u;
-    return &p->asks_of[hash % OF_BUCKETS];
+    struct share *s = q->share;
+    if (p->working < WORKING_MAX && s->working < WORKING_OF_ONE && spawn(q) == 0) {
+        p->working++;
+        s->working++;
+        return 0;
+    }
+    /* Those at work take the next when they are done. */
+    if (p->working == 0 || p->waiting >= WAITING_MAX || s->waiting >= WAITING_OF_ONE)
+        return -EAGAIN;
+    *p->last = q;
+    p->last = &q->next;
+    s->waiting++;
+    p->waiting++;
+    return 0;
 }
 
 static void on_ask(struct previews *p, const struct broker_ask *ask)
 {
-    struct broker_answer failed = { .number = ask->number, .verdict = BROKER_FAILED };
-    if (ask->sandbox[ID_LEN] || ask->token[BROKER_TOKEN_SIZE - 1] || !id_valid(ask->sandbox)) {
-        answer(p, &failed, -1);
+    if (ask->sandbox[ID_LEN] || ask->proof.token[BROKER_TOKEN_SIZE - 1] ||
+        ask->proof.key[BROKER_TOKEN_SIZE - 1] || !id_valid(ask->sandbox)) {
+        refuse(p, ask);
         return;
     }
     struct asked *q = malloc(sizeof(*q));
     if (!q) {
-        answer(p, &failed, -1);
+        refuse(p, ask);
         return;
     }
-    *q = (struct asked){ p, count_of(p, ask->sandbox), *ask };
-    bool room = atomic_fetch_add(&p->asks, 1) < ASKS_MAX;
-    room = atomic_fetch_add(q->of, 1) < ASKS_OF_ONE && room;
-    if (room && spawn(q) == 0)
-        return;
-    atomic_fetch_sub(q->of, 1);
-    atomic_fetch_sub(&p->asks, 1);
-    free(q);
-    answer(p, &failed, -1);
+    *q = (struct asked){ .p = p, .share = share_of(p, ask->sandbox), .msg = *ask };
+    (void)pthread_mutex_lock(&p->lock);
+    int r = take_on(p, q);
+    (void)pthread_mutex_unlock(&p->lock);
+    if (r < 0) {
+        free(q);
+        refuse(p, ask);
+    }
 }
 
 /* ---- the link ---- */
@@ -192,8 +186,8 @@ static void on_touch(struct previews *p, const struct broker_touch *touch)
     struct sandbox s = { 0 };
     struct err err = ERR_INIT;
     if (touch->sandbox[ID_LEN] == '\0' &&
-        sandbox_enter(p->core, NULL, touch->sandbox, &s, &err) >= 0)
-        sandbox_leave(p->core, s.id);
+        sandbox_enter_awake(p->visit.core, NULL, touch->sandbox, &s, &err) >= 0)
+        sandbox_leave(p->visit.core, s.id);
     sandbox_done(&s);
 }
 
@@ -208,7 +202,7 @@ static void on_message(struct previews *p, const void *msg, size_t n, int fd)
         on_pass(p, msg, fd);
     } else if (type == BROKER_TOUCH && n == sizeof(struct broker_touch) && fd < 0) {
         on_touch(p, msg);
-    } else if (!network_told(p->core, msg, n)) {
+    } else if (!network_told(p->visit.core, msg, n)) {
         log_warn("the broker said what is not understood type=%u size=%zu", type, n);
         if (fd >= 0)
             (void)close(fd);
@@ -230,11 +224,29 @@ static void *listen_to_broker(void *arg)
     }
 }
 
+/* An authority looks for a proof that a name is ours: that is answered by us, whatever the name leads to. */
+static bool is_challenge(struct core *core, const char *head, size_t n)
+{
+    static const char line[] = "GET /.well-known/acme-challenge/";
+    char token[CERTS_TOKEN_MAX + 1], proof[CERTS_PROOF_SIZE];
+    size_t skip = sizeof(line) - 1, len = 0;
+    if (n <= skip || memcmp(head, line, skip) != 0)
+        return false;
+    while (skip + len < n && head[skip + len] != ' ' && len < CERTS_TOKEN_MAX)
+        len++;
+    (void)snprintf(token, sizeof(token), "%.*s", (int)len, head + skip);
+    return certs_challenge(core, token, proof) >= 0;
+}
+
 bool previews_divert(void *previews, int fd, const char *head, size_t n)
 {
     struct previews *p = previews;
     struct broker_client msg = { .type = BROKER_CLIENT };
-    if (!glance_is_preview(head, n, p->domain))
+    struct alias alias;
+    struct glance g;
+    glance(head, n, p->domain, &g);
+    if (!g.preview && (!alias_find(p->visit.core, g.host, g.host_len, &alias) ||
+                       is_challenge(p->visit.core, head, n)))
         return false;
     int r = fd_try_send_msg(p->link_fd, &msg, sizeof(msg), &fd, 1);
     if (r < 0)
@@ -253,9 +265,16 @@ int previews_new(struct core *core, int link_fd, const char *domain, struct prev
         (void)close(link_fd);
         return err_set(err, ENOMEM, "cannot allocate the previews");
     }
-    p->core = core;
+    p->visit.core = core;
     p->link_fd = link_fd;
     p->domain = domain;
+    p->last = &p->first;
+    (void)pthread_mutex_init(&p->lock, NULL);
+    int r = auth_new(&p->visit.guard, err);
+    if (r < 0) {
+        previews_free(p);
+        return r;
+    }
     *ret_p = p;
     return 0;
 }
@@ -270,13 +289,22 @@ int previews_start(struct previews *p, struct server *server, struct err *err)
     return 0;
 }
 
+static unsigned working(struct previews *p)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    unsigned n = p->working;
+    (void)pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
 void previews_stop(struct previews *p)
 {
     if (!p || !p->started)
         return;
+    atomic_store(&p->visit.stop, true);
     (void)shutdown(p->link_fd, SHUT_RDWR);
     (void)pthread_join(p->thread, NULL);
-    while (atomic_load(&p->asks) > 0)
+    while (working(p) > 0)
         (void)poll(NULL, 0, STOP_WAIT_MS);
     p->started = false;
 }
@@ -286,6 +314,13 @@ void previews_free(struct previews *p)
     if (!p)
         return;
     previews_stop(p);
+    while (p->first) {
+        struct asked *q = p->first;
+        p->first = q->next;
+        free(q);
+    }
+    auth_free(p->visit.guard);
+    (void)pthread_mutex_destroy(&p->lock);
     (void)close(p->link_fd);
     free(p);
 }

@@ -1,9 +1,9 @@
 /* previews - warrend's side of the broker: who may reach which port of a sandbox, and the sockets for
  * it.
  *
- * The broker reads what clients send and decides nothing; here is what it asks. Each question has a
- * thread while it is answered, since a sandbox may take its time to take a connection; how many there
- * may be is bounded, in all and for one sandbox. */
+ * The broker reads what clients send and decides nothing; here is what it asks (visit.h decides). A
+ * question has a thread while it is answered, since a sandbox may take its time to wake up or to take
+ * a connection; how many there may be is bounded, in all and for one sandbox, and more wait in line. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,9 +12,8 @@
 #include "core/core.h"
 #include "front/http/server.h"
 
-#define PREVIEWS_TOKEN "preview" /* the purpose of a private sandbox's token (core/token.h) */
-#define PREVIEWS_PRIVATE "warren.private" /* metadata: only who has the token may */
-#define PREVIEWS_HOST "warren.host"       /* metadata: what servers inside are told as Host */
+#define PREVIEWS_TOKEN "preview"    /* the purpose of a private sandbox's token (core/token.h) */
+#define PREVIEWS_HOST "warren.host" /* metadata: what servers inside are told as Host */
 
 struct previews;
 

@@ -13,19 +13,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/sanitized.h"
+
 #define PASS_MODE 0711 /* others may pass through to what they can name, not look around */
 #define PARENT_MODE 0755
 #define STATE_MODE 0700
 #define LOCK_MODE 0600
 #define FILES_WANTED 65536 /* a descriptor or two a connection and a command */
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#endif
 
 int setup_user(const char *name, struct setup_user *ret_user, struct err *err)
 {
@@ -183,7 +177,7 @@ int setup_drop(const struct setup_user *user, struct err *err)
         return err_set(err, EPERM, "root was not given up");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_set(err, errno, "cannot set no_new_privs");
-#ifdef SANITIZED
+#if SANITIZED_ADDRESS
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* the leak checker attaches to its own process */
 #else
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

@@ -16,6 +16,7 @@
 #define NAME_SIZE 16   /* "p" and an unsigned */
 #define NEW_TRIES 1024 /* names in use by groups that were here before us */
 #define KILL_PASSES 64 /* where the kernel has no cgroup.kill: until nobody is left */
+#define PARKED (-2)    /* a directory that is not open at the moment */
 #define EVENTS_MAX 256 /* "populated 0\nfrozen 0\n" and what may come */
 
 static struct {
@@ -141,4 +142,38 @@ void family_release(struct family *f)
         (void)unlinkat(families.group_fd, name_of(f->number, name), AT_REMOVEDIR);
     }
     f->dir = -1;
+}
+
+void family_let_go(void)
+{
+    char name[NAME_SIZE];
+    if (families.spare.dir >= 0) {
+        (void)close(families.spare.dir);
+        (void)unlinkat(families.group_fd, name_of(families.spare.number, name), AT_REMOVEDIR);
+        families.spare.dir = -1;
+    }
+    if (families.group_fd >= 0)
+        (void)close(families.group_fd);
+    families.group_fd = -1;
+}
+
+void family_park(struct family *f)
+{
+    if (f->dir < 0)
+        return;
+    (void)close(f->dir);
+    f->dir = PARKED;
+}
+
+void family_unpark(struct family *f)
+{
+    char name[NAME_SIZE];
+    if (f->dir != PARKED)
+        return;
+    (void)name_of(f->number, name);
+    if (families.group_fd >= 0)
+        (void)mkdirat(families.group_fd, name, 0755); /* an empty one is not brought back */
+    f->dir = families.group_fd < 0
+                 ? -1
+                 : openat(families.group_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }

@@ -28,3 +28,9 @@ int family_join(const struct family *f);
 int family_signal(struct family *f, pid_t leader, int signo);
 bool family_alive(const struct family *f); /* has a process; false without a group */
 void family_release(struct family *f);     /* only when none is alive; twice is fine */
+
+/* While we are parked (park.h) no group is open, here and in each family; family_setup, then
+ * family_unpark for each, opens those of the same names. */
+void family_let_go(void);
+void family_park(struct family *f);
+void family_unpark(struct family *f);

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "init/envp.h"
 
 static struct {
@@ -42,6 +43,24 @@ void launch_setup(const int *procs_fds, size_t n, const uint64_t cookie[2])
         setup.nofile_differs =
             setup.nofile.rlim_cur != ours.rlim_cur && setrlimit(RLIMIT_NOFILE, &ours) == 0;
     }
+}
+
+void launch_forget(void)
+{
+    explicit_bzero(setup.cookie, sizeof(setup.cookie));
+}
+
+void launch_let_go(void)
+{
+    fd_close_all(setup.procs_fds, setup.procs_n);
+    setup.procs_n = 0;
+}
+
+void launch_take_back(const int *procs_fds, size_t n)
+{
+    for (size_t i = 0; i < n && setup.procs_n < LAUNCH_PROCS_MAX; i++)
+        if (procs_fds[i] >= 0)
+            setup.procs_fds[setup.procs_n++] = procs_fds[i];
 }
 
 /* ---- in the child ---- */

@@ -45,6 +45,10 @@ struct launch {
 
 /* Read what the process was started with: once, before it raises its own limits. `cookie` is what
  * the seccomp filter wants to see with clone3; NULL: nothing. */
+void launch_forget(void); /* in a child that starts nothing: what it could start things with */
+/* While we are parked (park.h) none of procs_fds is open. */
+void launch_let_go(void);
+void launch_take_back(const int *procs_fds, size_t n); /* takes them; -1 is none */
 void launch_setup(const int *procs_fds, size_t n, const uint64_t cookie[2]);
 
 /* The child's pid; *ret_report is the pipe's reading end, non-blocking, the caller's. */

@@ -23,6 +23,7 @@
 #include "init/family.h"
 #include "init/launch.h"
 #include "init/ops.h"
+#include "init/park.h"
 #include "init/peer.h"
 #include "init/poller.h"
 #include "init/proc.h"
@@ -153,9 +154,11 @@ static _Noreturn void run(void)
             procs_tick(now);
             peers_tick(now);
             sweep_tick(now);
+            park_tick(now);
         }
         peers_settle();
         procs_bury();
+        park_settle();
     }
 }
 

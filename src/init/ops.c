@@ -9,10 +9,13 @@
 #include "init/call.h"
 #include "init/file/worker.h"
 #include "init/frame.h"
+#include "init/park.h"
 #include "init/peer.h"
+#include "init/listeners.h"
 #include "init/probe.h"
 #include "init/proc.h"
 #include "init/ps.h"
+#include "init/who.h"
 
 #define GATHER_BYTES (16u * 1024) /* answers gathered for one send */
 #define COPY_MAX 4096u            /* output up to this joins them; more goes out from the ring */
@@ -159,6 +162,23 @@ static int op_shutdown(struct peer *c, const struct call *call, struct err *err)
     return 0;
 }
 
+static void on_quiet(struct peer *c)
+{
+    (void)frame_empty(&c->out, WIRE_OK);
+    peer_dirty(c);
+}
+
+static int park_frame(struct peer *c, const struct wire_header *h, char *payload)
+{
+    payload[h->len] = '\0'; /* peer_step keeps what stood there */
+    if (c->state == PEER_PARKING)
+        return h->type == WIRE_PARK_NOW ? park_now(c, payload) : -EPROTO;
+    int r = park_begin(c, on_quiet);
+    if (r == 0)
+        c->state = PEER_PARKING;
+    return r;
+}
+
 /* A handler that leaves the peer's state as it is has done all there is: the answer is OK. */
 static const struct op {
     enum wire_type type;
@@ -213,6 +233,10 @@ static int worker_frame(struct peer *c, const struct wire_header *h, char *paylo
         r = err_name(&err, EBUSY, "sandbox_busy", "the sandbox is being emptied");
     else if (h->type == WIRE_PROBE)
         r = worker_start_job(c->watch.fd, probe_run, payload, h->len, &err);
+    else if (h->type == WIRE_PORTS)
+        r = worker_start_job(c->watch.fd, listeners_run, payload, h->len, &err);
+    else if (h->type == WIRE_WHO)
+        r = worker_start_job(c->watch.fd, who_run, payload, h->len, &err);
     else
         r = worker_start(c->watch.fd, payload, h->len, c->in.data + used, c->in.len - used, &err);
     if (r == 0)
@@ -249,7 +273,10 @@ int ops_frame(struct peer *c, const struct wire_header *h, char *payload)
 {
     if (c->state == PEER_ATTACHED)
         return attached_frame(c, h, payload);
-    bool slow = h->type == WIRE_FILE || h->type == WIRE_PROBE;
+    if (c->state == PEER_PARKING || h->type == WIRE_PARK)
+        return park_frame(c, h, payload);
+    bool slow = h->type == WIRE_FILE || h->type == WIRE_PROBE || h->type == WIRE_WHO ||
+                h->type == WIRE_PORTS;
     return slow ? worker_frame(c, h, payload) : request_frame(c, h, payload);
 }
 
@@ -368,6 +395,7 @@ int ops_gather(struct peer *c)
     case PEER_REQUEST:
     case PEER_FEEDING:
     case PEER_SWEEPING:
+    case PEER_PARKING:
     case PEER_CLOSING:
     case PEER_CLOSED: break;
     }

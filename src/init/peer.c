@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "init/ops.h"
+#include "init/park.h"
 #include "init/proc.h"
 
 #define FILL_BYTES 4096u               /* of one read, while a frame's length is not known */
@@ -63,6 +64,7 @@ void peer_close(struct peer *c)
     viewer_remove(&c->viewer);
     feed_remove(&c->feeder);
     sweep_cancel(&c->waiter);
+    park_cancel(c);
     poller_close(&c->watch);
     TAILQ_REMOVE(&peers.all, c, link);
     peers.n--;
@@ -119,7 +121,9 @@ static int peer_fill(struct peer *c)
 
 static bool takes_frames(const struct peer *c)
 {
-    return (c->state == PEER_REQUEST || c->state == PEER_ATTACHED) && !c->feeder.proc;
+    if (c->state == PEER_REQUEST)
+        return !park_is_on();
+    return (c->state == PEER_ATTACHED || c->state == PEER_PARKING) && !c->feeder.proc;
 }
 
 static void forget_handled(struct peer *c)
@@ -321,4 +325,51 @@ int peers_listen(int fd)
         return -errno;
     peers.listener = (struct watch){ .fd = fd, .fn = on_accept };
     return poller_want(&peers.listener, EPOLLIN);
+}
+
+void peers_accept(bool on)
+{
+    (void)poller_want(&peers.listener, on ? EPOLLIN : 0);
+}
+
+void peers_wake(void)
+{
+    struct peer *c;
+    TAILQ_FOREACH(c, &peers.all, link)
+    {
+        /* What waited did not run out of time: it was we who did not listen. */
+        c->deadline = clock_mono_ms() + PATIENCE_MS;
+        peer_dirty(c);
+    }
+    poller_again();
+}
+
+size_t peers_hand_out(const struct peer *but, int ret_fds[PEERS_MAX], int *ret_listener)
+{
+    size_t n = 0;
+    struct peer *c;
+    TAILQ_FOREACH(c, &peers.all, link)
+    {
+        (void)poller_want(&c->watch, 0);
+        if (c != but)
+            ret_fds[n++] = take_fd(c->watch.fd);
+    }
+    (void)poller_want(&peers.listener, 0);
+    *ret_listener = take_fd(peers.listener.fd);
+    return n;
+}
+
+void peers_take_back(const struct peer *but, int listener, const int *fds, size_t n)
+{
+    size_t i = 0;
+    struct peer *c = TAILQ_FIRST(&peers.all);
+    while (c) {
+        struct peer *next = TAILQ_NEXT(c, link);
+        if (c != but && i < n)
+            c->watch.fd = fds[i++];
+        else if (c != but)
+            peer_close(c);
+        c = next;
+    }
+    peers.listener.fd = listener;
 }

@@ -23,6 +23,7 @@ enum peer_state {
     PEER_FEEDING,  /* a WRITE or CLOSE whose answer waits for the process */
     PEER_LISTING,
     PEER_SWEEPING, /* a SHUTDOWN that waits */
+    PEER_PARKING,  /* the keeper's, which asked us to let go of everything */
     PEER_CLOSING,  /* the last answer is on its way */
     PEER_CLOSED,   /* freed at the end of the round */
 };
@@ -62,5 +63,11 @@ void peer_finish(struct peer *c); /* what is in `out` is the last of it */
 void peer_close(struct peer *c);
 
 size_t peers_count(void);
+void peers_accept(bool on);
+void peers_wake(void); /* all of them: what they wait for may have come */
+/* For who parks (park.h): every connection's descriptor but that of `but`, and the listening one's, out
+ * of the poller and the caller's; then the same ones again, or n of 0: all of them are gone. */
+size_t peers_hand_out(const struct peer *but, int ret_fds[PEERS_MAX], int *ret_listener);
+void peers_take_back(const struct peer *but, int listener, const int *fds, size_t n);
 void peers_settle(void); /* the end of a round: let every dirty peer step */
 void peers_tick(int64_t now);

@@ -43,6 +43,8 @@ static struct {
 
 void procs_setup(int oom_fd)
 {
+    if (procs.oom_fd >= 0)
+        (void)close(procs.oom_fd);
     procs.oom_fd = oom_fd;
 }
 
@@ -419,4 +421,30 @@ int proc_resize(struct proc *p, unsigned rows, unsigned cols, struct err *err)
         return err_name(err, ESRCH, "process_ended", "process %llu has ended",
                         (unsigned long long)p->number);
     return 0;
+}
+
+/* ---- while its memory is written down ---- */
+
+size_t procs_starting(void)
+{
+    size_t n = 0;
+    struct proc *p;
+    TAILQ_FOREACH(p, &procs.all, link)
+    n += p->phase == PROC_STARTING;
+    return n;
+}
+
+void procs_each_family(void (*fn)(struct family *f))
+{
+    struct proc *p;
+    TAILQ_FOREACH(p, &procs.all, link)
+    fn(&p->family);
+}
+
+void procs_forget_ooms(void)
+{
+    uint64_t now = oom_count();
+    struct proc *p;
+    TAILQ_FOREACH(p, &procs.all, link)
+    p->oom_before = now;
 }

@@ -58,7 +58,7 @@ struct proc {
     char *user, *label, *cwd; /* cwd only while STARTING */
 };
 
-void procs_setup(int oom_fd); /* -1: nothing tells of OOM kills */
+void procs_setup(int oom_fd); /* takes it, for a former one; -1: nothing tells of OOM kills */
 
 /* Fork it. The proc is in the table; the caller looks at it (viewer_add) before the round ends. */
 int proc_start(const struct call *call, struct proc **ret_p, struct err *err);
@@ -77,3 +77,8 @@ bool procs_reap(void); /* SIGCHLD came; true: there may be more, call again soon
 void procs_tick(int64_t now);
 void procs_signal_all(int signo); /* every family */
 void procs_bury(void);
+
+/* For who parks (park.h). */
+size_t procs_starting(void); /* forked, and exec not heard of */
+void procs_each_family(void (*fn)(struct family *f));
+void procs_forget_ooms(void); /* the counter began anew */

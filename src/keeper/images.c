@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
+#include "keeper/storage_memory.h"
 #include "wire/unpack.h"
 
 struct unpack_job {
@@ -23,31 +24,43 @@ struct unpack_job {
     enum keeper_op op;
     char tree[KEEPER_IMAGE_SIZE]; /* LAYER_PUT */
     char id[ID_SIZE];             /* DIFF: the cell that is paused */
+    char point[ID_SIZE];          /* POINT_READ, POINT_LAY */
+    bool memory;                  /* not its files */
     struct conn *asker;
 };
 
-static _Noreturn void become(int exe, const char *word, int report, int first, int second)
+/* What a job is given; -1 ends them. */
+struct job_fds {
+    int fds[6];
+};
+
+static _Noreturn void become(int exe, const char *word, int report, const struct job_fds *given)
 {
     char *argv[] = { (char *)(uintptr_t) "warren-unpack", (char *)(uintptr_t)word, NULL };
-    int fds[] = { report, first, second, exe };
+    int fds[ARRAY_LEN(given->fds) + 2] = { report };
+    size_t n = 1;
+    for (size_t i = 0; i < ARRAY_LEN(given->fds) && given->fds[i] >= 0; i++)
+        fds[n++] = given->fds[i];
+    fds[n] = exe;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (fd_keep_only(fds, ARRAY_LEN(fds)) < 0)
+    if (fd_keep_only(fds, n + 1) < 0)
         _exit(1);
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < n; i++)
         (void)fcntl(fds[i], F_SETFD, 0);
-    (void)fcntl(fds[3], F_SETFD, FD_CLOEXEC);
-    (void)execveat(fds[3], "", argv, environ, AT_EMPTY_PATH);
+    (void)fcntl(fds[n], F_SETFD, FD_CLOEXEC);
+    (void)execveat(fds[n], "", argv, environ, AT_EMPTY_PATH);
     _exit(1);
 }
 
-static int start(struct unpack_job *job, const char *word, int first, int second, struct err *err)
+static int start(struct unpack_job *job, const char *word, const struct job_fds *given,
+                 struct err *err)
 {
     int report[2];
     if (pipe2(report, O_CLOEXEC) < 0)
         return err_set(err, errno, "cannot make a pipe");
     job->pid = fork();
     if (job->pid == 0)
-        become(job->k->unpack_exe, word, report[1], first, second);
+        become(job->k->unpack_exe, word, report[1], given);
     (void)close(report[1]);
     int r = job->pid < 0 ? err_set(err, errno, "cannot start warren-unpack") : 0;
     if (r == 0)
@@ -93,6 +106,25 @@ static void finish_tree(struct unpack_job *job, int *r, struct err *err)
     sweeper_sweep(&job->k->sweeper, -1);
 }
 
+static void drop_point(struct unpack_job *job)
+{
+    if (job->memory)
+        storage_memory_abort(job->k->storage, job->point);
+    else
+        storage_point_abort(job->k->storage, job->point);
+}
+
+static void finish_point(struct unpack_job *job, int *r, struct err *err)
+{
+    struct storage *st = job->k->storage;
+    if (*r == 0 && job->asker)
+        *r = job->memory ? storage_memory_commit(st, job->point, err)
+                         : storage_point_commit(st, job->point, err);
+    if (*r < 0 || !job->asker)
+        drop_point(job);
+    sweeper_sweep(&job->k->sweeper, -1);
+}
+
 static void on_report(struct watch *w, uint32_t events)
 {
     struct unpack_job *job = container_of(w, struct unpack_job, watch);
@@ -102,6 +134,8 @@ static void on_report(struct watch *w, uint32_t events)
     int r = take_report(job, &reply, &err);
     if (job->op == KEEPER_LAYER_PUT)
         finish_tree(job, &r, &err);
+    if (job->op == KEEPER_POINT_LAY)
+        finish_point(job, &r, &err);
     if (job->op == KEEPER_DIFF)
         (void)cells_pause(job->k, job->id, false, NULL);
     loop_remove(job->k->loop, &job->watch);
@@ -128,6 +162,8 @@ static struct unpack_job *job_new(struct conn *conn)
     job->watch = (struct watch){ -1, on_report };
     (void)snprintf(job->tree, sizeof(job->tree), "%s", conn->req.image);
     (void)snprintf(job->id, sizeof(job->id), "%s", conn->req.id);
+    (void)snprintf(job->point, sizeof(job->point), "%s", conn->req.point);
+    job->memory = conn->req.flags & KEEPER_POINT_MEMORY;
     return job;
 }
 
@@ -153,7 +189,8 @@ static int start_layer(struct unpack_job *job, const struct conn *conn, struct e
     int r = storage_image_begin(job->k->storage, job->tree, conn->req.parent, &dir, err);
     if (r < 0)
         return r;
-    r = start(job, UNPACK_APPLY, conn->passed[0], dir, err);
+    const struct job_fds given = { { conn->passed[0], dir, -1 } };
+    r = start(job, UNPACK_APPLY, &given, err);
     if (r < 0)
         storage_image_abort(job->k->storage, job->tree);
     return r;
@@ -167,15 +204,70 @@ static int start_diff(struct unpack_job *job, const struct conn *conn, struct er
         r = cells_pause(job->k, job->id, true, err);
     if (r < 0)
         return r;
-    r = start(job, UNPACK_DIFF, upper, conn->passed[0], err);
+    const struct job_fds given = { { upper, conn->passed[0], -1 } };
+    r = start(job, UNPACK_DIFF, &given, err);
     if (r < 0)
         (void)cells_pause(job->k, job->id, false, NULL);
     return r;
 }
 
+static int start_point_read(struct unpack_job *job, const struct conn *conn, struct err *err)
+{
+    _cleanup_fd_ int upper = -1;
+    int r = job->memory ? storage_memory(job->k->storage, job->point, &upper, err)
+                        : storage_point_upper(job->k->storage, job->point, &upper, err);
+    const struct job_fds given = { { upper, conn->passed[0], -1 } };
+    return r < 0 ? r : start(job, UNPACK_READ, &given, err);
+}
+
+static int start_point_lay(struct unpack_job *job, const struct conn *conn, struct err *err)
+{
+    _cleanup_fd_ int upper = -1;
+    uint64_t most = conn->req.limits.disk_bytes;
+    int r = job->memory ? storage_memory_begin(job->k->storage, job->point, &upper, err)
+                        : storage_point_begin(job->k->storage, job->point, most, &upper, err);
+    const struct job_fds given = { { conn->passed[0], upper, -1 } };
+    if (r == 0)
+        r = start(job, UNPACK_LAY, &given, err);
+    if (r < 0)
+        drop_point(job);
+    return r;
+}
+
 static int start_split(struct unpack_job *job, const struct conn *conn, struct err *err)
 {
-    return start(job, UNPACK_SPLIT, conn->passed[0], conn->passed[1], err);
+    const struct job_fds given = { { conn->passed[0], conn->passed[1], -1 } };
+    return start(job, UNPACK_SPLIT, &given, err);
+}
+
+static int start_changes(struct unpack_job *job, const struct conn *conn, struct err *err)
+{
+    _cleanup_fd_ int upper = -1, image = -1;
+    int r = storage_box_upper(job->k->storage, job->id, &upper, err);
+    if (r == 0)
+        r = storage_image(job->k->storage, conn->req.image, &image, err);
+    const struct job_fds given = { { conn->passed[0], upper, image, -1 } };
+    return r < 0 ? r : start(job, UNPACK_CHANGES, &given, err);
+}
+
+/* A sandbox's files, or a checkpoint's. */
+static int open_state(struct storage *st, const char *id, bool box, int *ret_fd, struct err *err)
+{
+    return box ? storage_box_upper(st, id, ret_fd, err) : storage_point_upper(st, id, ret_fd, err);
+}
+
+static int start_compare(struct unpack_job *job, const struct conn *conn, struct err *err)
+{
+    const struct keeper_request *q = &conn->req;
+    struct storage *st = job->k->storage;
+    _cleanup_fd_ int now = -1, before = -1, image = -1;
+    int r = open_state(st, q->id, q->flags & KEEPER_COMPARE_BOX, &now, err);
+    if (r == 0)
+        r = open_state(st, q->point, q->flags & KEEPER_COMPARE_BOX_BEFORE, &before, err);
+    if (r == 0)
+        r = storage_image(st, q->image, &image, err);
+    const struct job_fds given = { { conn->passed[1], now, image, before, conn->passed[0], -1 } };
+    return r < 0 ? r : start(job, UNPACK_COMPARE, &given, err);
 }
 
 static void begin(struct conn *conn,
@@ -200,6 +292,26 @@ void images_diff(struct conn *conn)
 void images_split(struct conn *conn)
 {
     begin(conn, start_split);
+}
+
+void images_changes(struct conn *conn)
+{
+    begin(conn, start_changes);
+}
+
+void images_point_read(struct conn *conn)
+{
+    begin(conn, start_point_read);
+}
+
+void images_point_lay(struct conn *conn)
+{
+    begin(conn, start_point_lay);
+}
+
+void images_compare(struct conn *conn)
+{
+    begin(conn, start_compare);
 }
 
 void images_remove(struct conn *conn)

@@ -22,6 +22,7 @@
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
 #include "kernel/cgroup.h"
+#include "kernel/execs.h"
 #include "kernel/mount.h"
 #include "kernel/uidrange.h"
 
@@ -33,7 +34,7 @@
 struct config {
     const char *data, *run, *cgroup;
     char run_path[PATH_MAX], data_path[PATH_MAX], init_path[PATH_MAX];
-    int unpack_exe;
+    int unpack_exe, bucket_exe;
     uint32_t client_uid;
     int parent_fd, ready_fd;
     bool teardown;
@@ -109,11 +110,19 @@ static int find_paths(struct config *c, struct err *err)
     c->unpack_exe = open(c->init_path, O_PATH | O_CLOEXEC);
     if (c->unpack_exe < 0)
         return err_set(err, errno, "cannot find '%s'", c->init_path);
+    (void)snprintf(slash + 1, room, "warren-bucket"); /* as long as warren-unpack */
+    c->bucket_exe = open(c->init_path, O_PATH | O_CLOEXEC);
     if (snprintf(slash + 1, room, "warren-init") >= (int)room)
         return err_set(err, ENAMETOOLONG, "my program's path is too long");
     return 0;
 }
 
+static bool is_orphan(const struct config *c)
+{
+    return c->parent_fd >= 0 && fd_wait(c->parent_fd, POLLIN, 0) > 0;
+}
+
+/* One whose parent has gone while it waited must not begin: it would make anew what was torn down meanwhile. */
 static int take_lock(const struct config *c, struct err *err)
 {
     char path[PATH_MAX + 16];
@@ -124,7 +133,13 @@ static int take_lock(const struct config *c, struct err *err)
     for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited += 20) {
         if (errno != EWOULDBLOCK || waited >= LOCK_WAIT_MS)
             return err_set(err, errno, "another keeper uses '%s'", c->run_path);
+        if (is_orphan(c))
+            break;
         (void)poll(NULL, 0, 20);
+    }
+    if (is_orphan(c)) {
+        (void)close(fd);
+        return err_set(err, ECANCELED, "who started me has ended");
     }
     return fd; /* held for as long as we live */
 }
@@ -159,7 +174,8 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     *k = (struct keeper){ .storage = storage,
                           .sweeper = SWEEPER_INIT,
                           .client_uid = c->client_uid,
-                          .unpack_exe = c->unpack_exe };
+                          .unpack_exe = c->unpack_exe,
+                          .bucket_exe = c->bucket_exe };
     int r = loop_new(&k->loop);
     if (r < 0)
         return err_set(err, -r, "cannot make an event loop");
@@ -170,9 +186,14 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     k->cells_dir = open(cells, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (k->cells_dir < 0)
         return err_set(err, errno, "cannot open '%s'", cells);
+    struct err no_execs = ERR_INIT;
+    if (!c->teardown && execs_new(&k->execs, &no_execs) < 0)
+        log_info("programs that sandboxes run are not counted: %s", no_execs.msg);
     r = cgroup_host_open(c->cgroup, &k->cgroups, err);
     if (r == 0)
         r = uidrange_open(UID_REGISTRY, c->run_path, &k->uids, err);
+    if (r == 0)
+        r = buckets_open(k, c->run_path, err);
     if (r == 0)
         r = cells_adopt(k, err);
     storage_drop_unfinished(storage);
@@ -185,9 +206,9 @@ static int teardown(struct keeper *k, struct err *err)
     if (r < 0)
         return err_set(err, -r, "some sandboxes did not end");
     storage_empty_trash(k->storage);
-    (void)cgroup_host_remove(k->cgroups);
     uidrange_release_all(k->uids);
-    return 0;
+    r = cgroup_host_remove(k->cgroups);
+    return r < 0 ? err_set(err, -r, "cannot remove the control groups") : 0;
 }
 
 static int serve(const struct config *c, struct keeper *k, struct err *err)

@@ -25,10 +25,10 @@ void ports_steer(struct conn *conn)
 {
     _Static_assert(STEER_FDS == KEEPER_STEER_FDS, "one for each");
     struct err err = ERR_INIT;
-    int fds[STEER_FDS] = { -1, -1, -1 };
+    int fds[STEER_FDS] = { -1, -1, -1, -1, -1, -1, -1 };
     int pidfd = cells_pidfd(conn->k, conn->req.id);
     int r = pidfd < 0 ? err_name(&err, ESRCH, "sandbox_not_running", "it does not run")
-                      : steer_make(pidfd, 0, fds, &err);
+                      : steer_make(pidfd, fds, &err);
     if (r < 0)
         conn_result(conn, r, &err);
     else

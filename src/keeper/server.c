@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/criu.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "keeper/keeper.h"
@@ -19,6 +20,8 @@
 #define MEMORY_MAX_BYTES (1ull << 46)
 #define CPU_MAX_MILLIS 10000000u
 #define PIDS_MAX 4194304u
+#define KNOWN_FLAGS \
+    (KEEPER_POINT_MEMORY | KEEPER_POINT_END | KEEPER_COMPARE_BOX | KEEPER_COMPARE_BOX_BEFORE)
 
 static void answer_probe(struct conn *c);
 static void start_watching(struct conn *c);
@@ -31,6 +34,7 @@ enum needs {
     NEEDS_FDS = 16,
     NEEDS_VOLUME = 32,
     NEEDS_PATH = 64,
+    NEEDS_POINT = 128,
 };
 
 static const struct op {
@@ -53,12 +57,26 @@ static const struct op {
     { KEEPER_PROBE, 0, answer_probe },
     { KEEPER_DIFF, NEEDS_ID | NEEDS_FD, images_diff },
     { KEEPER_SPLIT, NEEDS_FDS, images_split },
+    { KEEPER_CHANGES, NEEDS_ID | NEEDS_IMAGE | NEEDS_FD, images_changes },
+    { KEEPER_PROGRAMS, NEEDS_ID | NEEDS_FD, cells_programs },
     { KEEPER_SOCKETS_OF, NEEDS_ID, ports_sockets },
     { KEEPER_STEER, NEEDS_ID, ports_steer },
     { KEEPER_VOLUME_PUT, NEEDS_VOLUME | NEEDS_LIMITS, volumes_put },
     { KEEPER_VOLUME_RM, NEEDS_VOLUME, volumes_remove },
     { KEEPER_VOLUME_STAT, NEEDS_VOLUME, volumes_stat },
     { KEEPER_VOLUME_LIST, 0, volumes_list },
+    { KEEPER_POINT_PUT, NEEDS_ID | NEEDS_POINT, points_put },
+    { KEEPER_POINT_RM, NEEDS_POINT, points_remove },
+    { KEEPER_POINT_LIST, 0, points_list },
+    { KEEPER_BOX_PUT, NEEDS_ID | NEEDS_POINT | NEEDS_LIMITS, points_box },
+    { KEEPER_VOLUME_POINT_PUT, NEEDS_VOLUME | NEEDS_POINT | NEEDS_FD, volume_points_put },
+    { KEEPER_VOLUME_POINT_RM, NEEDS_POINT, volume_points_remove },
+    { KEEPER_VOLUME_POINT_LIST, 0, volume_points_list },
+    { KEEPER_VOLUME_RESTORE, NEEDS_VOLUME | NEEDS_POINT | NEEDS_LIMITS, volume_points_restore },
+    { KEEPER_POINT_READ, NEEDS_POINT | NEEDS_FD, images_point_read },
+    { KEEPER_POINT_LAY, NEEDS_POINT | NEEDS_LIMITS | NEEDS_FD, images_point_lay },
+    { KEEPER_COMPARE, NEEDS_ID | NEEDS_POINT | NEEDS_IMAGE | NEEDS_FDS, images_compare },
+    { KEEPER_ATTACH_BUCKET, NEEDS_ID | NEEDS_VOLUME | NEEDS_PATH | NEEDS_FD, buckets_attach },
     { KEEPER_ATTACH, NEEDS_ID | NEEDS_VOLUME | NEEDS_PATH, volumes_attach },
 };
 
@@ -128,6 +146,25 @@ void conn_result(struct conn *c, int r, const struct err *err)
     conn_result_usage(c, r, err, &none);
 }
 
+static int list_one(const char *name, void *arg)
+{
+    struct keeper_reply reply = { 0 };
+    if (id_valid(name)) {
+        (void)snprintf(reply.id, sizeof(reply.id), "%s", name);
+        conn_send_more(arg, &reply);
+    }
+    return 0;
+}
+
+void conn_list_ids(struct conn *c, enum storage_kind kind, const char *what)
+{
+    struct err err = ERR_INIT;
+    int r = storage_each(c->k->storage, kind, list_one, c);
+    if (r < 0)
+        (void)err_set(&err, -r, "cannot list %s", what);
+    conn_result(c, r, &err);
+}
+
 void conn_keep(struct conn *c, struct conn **where)
 {
     *where = c;
@@ -152,6 +189,34 @@ void server_notify_exit(struct keeper *k, const char *id, const struct keeper_us
     }
 }
 
+static void probe_memory(struct keeper *k, struct keeper_reply *reply)
+{
+    struct criu criu;
+    struct err err = ERR_INIT;
+    if (!cgroup_host_has_unified(k->cgroups)) {
+        (void)snprintf(reply->memory_text, sizeof(reply->memory_text),
+                       "there is no unified cgroup hierarchy");
+    } else if (criu_find(&criu, &err) < 0) {
+        (void)snprintf(reply->memory_text, sizeof(reply->memory_text), "%.190s", err.msg);
+    } else {
+        (void)snprintf(reply->memory_text, sizeof(reply->memory_text), "CRIU %.40s %.140s",
+                       criu.version, criu.from);
+        reply->probe |= KEEPER_HAS_MEMORY_IMAGES;
+    }
+}
+
+void server_notify_bucket(struct keeper *k, const char *id, const char *volume)
+{
+    for (struct conn *c = k->conns; c; c = c->next) {
+        struct keeper_reply reply = { 0 };
+        if (!c->watching)
+            continue;
+        (void)snprintf(reply.id, sizeof(reply.id), "%s", id);
+        (void)snprintf(reply.volume, sizeof(reply.volume), "%s", volume);
+        conn_send_more(c, &reply);
+    }
+}
+
 static void answer_probe(struct conn *c)
 {
     struct keeper *k = c->k;
@@ -172,6 +237,9 @@ static void answer_probe(struct conn *c)
     }
     if (cgroup_host_has_unified(k->cgroups))
         reply.probe |= KEEPER_HAS_FREEZER | KEEPER_HAS_KILL;
+    if (k->execs)
+        reply.probe |= KEEPER_HAS_PROGRAMS;
+    probe_memory(k, &reply);
     reply.probe |= (f.quota ? KEEPER_HAS_QUOTA : 0u) |
                    (f.simple_quota ? KEEPER_HAS_SIMPLE_QUOTA : 0u) |
                    (f.own_image ? KEEPER_HAS_POOL_IMAGE : 0u);
@@ -225,7 +293,10 @@ static const struct op *check(const struct conn *c, ssize_t n, struct err *err)
         (q->parent[0] && !image_valid(q->parent)) ||
         memchr(q->volume, 0, sizeof(q->volume)) == NULL ||
         memchr(q->path, 0, sizeof(q->path)) == NULL ||
-        ((op->needs & NEEDS_VOLUME) && !id_valid(q->volume)) ||
+        memchr(q->point, 0, sizeof(q->point)) == NULL ||
+        ((op->needs & NEEDS_POINT) && !id_valid(q->point)) ||
+        (q->point[0] && !id_valid(q->point)) || (q->flags & ~(uint32_t)KNOWN_FLAGS) ||
+        q->flags == KEEPER_POINT_END || ((op->needs & NEEDS_VOLUME) && !id_valid(q->volume)) ||
         ((op->needs & NEEDS_PATH) && !path_valid(q->path)) ||
         ((op->needs & NEEDS_LIMITS) && !limits_valid(&q->limits)) ||
         ((op->needs & (NEEDS_FD | NEEDS_FDS)) != 0) != (c->passed[0] >= 0) ||

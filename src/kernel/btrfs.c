@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
+#define GROUP_LEVEL (1ull << 48) /* a group's number has its level in the upper 16 bits */
 #define QUOTA_ENABLE_SIMPLE \
     4 /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA: newer than Debian 12's headers */
 
@@ -35,9 +36,30 @@ int btrfs_subvol_create(int dirfd, const char *name, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot create subvolume '%s'", name) : 0;
 }
 
-int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, struct err *err)
+int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, bool read_only,
+                          struct err *err)
 {
-    struct btrfs_ioctl_vol_args_v2 args = { .fd = source_fd };
+    struct btrfs_ioctl_vol_args_v2 args = { .fd = source_fd,
+                                            .flags = read_only ? BTRFS_SUBVOL_RDONLY : 0 };
+    int r = set_name(args.name, sizeof(args.name), name);
+    if (r == 0 && ioctl(dirfd, BTRFS_IOC_SNAP_CREATE_V2, &args) < 0)
+        r = -errno;
+    return r < 0 ? err_set(err, -r, "cannot make snapshot '%s'", name) : 0;
+}
+
+int btrfs_subvol_snapshot_in(int dirfd, const char *name, int source_fd, bool read_only,
+                             uint64_t group, struct err *err)
+{
+    uint64_t room[sizeof(struct btrfs_qgroup_inherit) / sizeof(uint64_t) + 1] = { 0 };
+    struct btrfs_qgroup_inherit *inherit = (struct btrfs_qgroup_inherit *)room;
+    inherit->num_qgroups = 1;
+    inherit->qgroups[0] = btrfs_group_entry(group);
+    struct btrfs_ioctl_vol_args_v2 args = {
+        .fd = source_fd,
+        .flags = BTRFS_SUBVOL_QGROUP_INHERIT | (read_only ? BTRFS_SUBVOL_RDONLY : 0),
+        .size = sizeof(room),
+        .qgroup_inherit = inherit,
+    };
     int r = set_name(args.name, sizeof(args.name), name);
     if (r == 0 && ioctl(dirfd, BTRFS_IOC_SNAP_CREATE_V2, &args) < 0)
         r = -errno;
@@ -86,6 +108,15 @@ int btrfs_quota_limit(int subvol_fd, uint64_t bytes, struct err *err)
     return 0;
 }
 
+bool btrfs_subvol_changed_since(int subvol_fd, int copy_fd)
+{
+    struct btrfs_ioctl_get_subvol_info_args now = { 0 }, then = { 0 };
+    if (ioctl(subvol_fd, BTRFS_IOC_GET_SUBVOL_INFO, &now) < 0 ||
+        ioctl(copy_fd, BTRFS_IOC_GET_SUBVOL_INFO, &then) < 0)
+        return true;
+    return now.ctransid > then.otransid;
+}
+
 /* At level 0 a group's number is its subvolume's. */
 int btrfs_quota_entry(int subvol_fd, uint64_t *ret_entry)
 {
@@ -102,24 +133,20 @@ int btrfs_quota_strike(int dirfd, uint64_t entry)
     return ioctl(dirfd, BTRFS_IOC_QGROUP_CREATE, &args) < 0 ? -errno : 0;
 }
 
-int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes)
+static int used_by(int dirfd, uint64_t entry, uint64_t *ret_bytes)
 {
-    uint64_t id = 0;
-    int r = btrfs_quota_entry(subvol_fd, &id);
-    if (r < 0)
-        return r;
     struct btrfs_ioctl_search_args args = {
         .key = { .tree_id = BTRFS_QUOTA_TREE_OBJECTID,
                  .min_objectid = 0,
                  .max_objectid = 0,
                  .min_type = BTRFS_QGROUP_INFO_KEY,
                  .max_type = BTRFS_QGROUP_INFO_KEY,
-                 .min_offset = id,
-                 .max_offset = id,
+                 .min_offset = entry,
+                 .max_offset = entry,
                  .max_transid = UINT64_MAX,
                  .nr_items = 1 },
     };
-    if (ioctl(subvol_fd, BTRFS_IOC_TREE_SEARCH, &args) < 0)
+    if (ioctl(dirfd, BTRFS_IOC_TREE_SEARCH, &args) < 0)
         return -errno;
     struct btrfs_ioctl_search_header head;
     struct btrfs_qgroup_info_item info;
@@ -129,4 +156,53 @@ int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes)
     memcpy(&info, args.buf + sizeof(head), sizeof(info));
     *ret_bytes = le64toh(info.rfer);
     return 0;
+}
+
+int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes)
+{
+    uint64_t entry = 0;
+    int r = btrfs_quota_entry(subvol_fd, &entry);
+    return r < 0 ? r : used_by(subvol_fd, entry, ret_bytes);
+}
+
+uint64_t btrfs_group_entry(uint64_t group)
+{
+    return GROUP_LEVEL | (group & (GROUP_LEVEL - 1));
+}
+
+int btrfs_group_make(int dirfd, uint64_t group, struct err *err)
+{
+    struct btrfs_ioctl_qgroup_create_args args = { .create = 1,
+                                                   .qgroupid = btrfs_group_entry(group) };
+    if (ioctl(dirfd, BTRFS_IOC_QGROUP_CREATE, &args) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make a group of subvolumes");
+    return 0;
+}
+
+int btrfs_group_add(int subvol_fd, uint64_t group, struct err *err)
+{
+    struct btrfs_ioctl_qgroup_assign_args args = { .assign = 1, .dst = btrfs_group_entry(group) };
+    uint64_t entry = 0;
+    int r = btrfs_quota_entry(subvol_fd, &entry);
+    args.src = entry;
+    if (r == 0 && ioctl(subvol_fd, BTRFS_IOC_QGROUP_ASSIGN, &args) < 0 && errno != EEXIST)
+        r = -errno;
+    return r < 0 ? err_set(err, -r, "cannot add a subvolume to a group") : 0;
+}
+
+int btrfs_group_limit(int dirfd, uint64_t group, uint64_t bytes, struct err *err)
+{
+    struct btrfs_ioctl_qgroup_limit_args args = {
+        .qgroupid = btrfs_group_entry(group),
+        .lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = bytes },
+    };
+    if (ioctl(dirfd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0)
+        return err_set(err, errno, "cannot limit a group of subvolumes to %llu bytes",
+                       (unsigned long long)bytes);
+    return 0;
+}
+
+int btrfs_group_used(int dirfd, uint64_t group, uint64_t *ret_bytes)
+{
+    return used_by(dirfd, btrfs_group_entry(group), ret_bytes);
 }

@@ -10,10 +10,18 @@
 
 bool btrfs_is(int dirfd); /* is this directory on btrfs? */
 int btrfs_subvol_create(int dirfd, const char *name, struct err *err);
-/* A writable copy of a subvolume, sharing its extents. */
-int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, struct err *err);
+/* A copy of a subvolume as it is at this moment, sharing its extents, with all that was written to
+ * it; on disk when this returns. */
+int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, bool read_only,
+                          struct err *err);
+/* The same, counted in `group` (below) as well. */
+int btrfs_subvol_snapshot_in(int dirfd, const char *name, int source_fd, bool read_only,
+                             uint64_t group, struct err *err);
 int btrfs_subvol_delete(int dirfd, const char *name, struct err *err);
 int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err);
+/* Whether a subvolume was written to since a copy of it was taken; what is only in the page cache
+ * does not show. True also where that is not known. */
+bool btrfs_subvol_changed_since(int subvol_fd, int copy_fd);
 
 /* Account blocks per subvolume: simple quotas (Linux 6.7) where there are, else full ones.
  * *ret_simple says which. Fine to call again. */
@@ -24,3 +32,11 @@ int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes);
  * do themselves and full ones may not. -EBUSY until the kernel has written it as empty. */
 int btrfs_quota_entry(int subvol_fd, uint64_t *ret_entry);
 int btrfs_quota_strike(int dirfd, uint64_t entry);
+
+/* A group of subvolumes under one limit: a block that several of them have counts once. It is a number
+ * of the caller's, below 2^48. Making one that is there, and adding twice, is fine. */
+int btrfs_group_make(int dirfd, uint64_t group, struct err *err);
+int btrfs_group_add(int subvol_fd, uint64_t group, struct err *err);
+int btrfs_group_limit(int dirfd, uint64_t group, uint64_t bytes, struct err *err);
+int btrfs_group_used(int dirfd, uint64_t group, uint64_t *ret_bytes);
+uint64_t btrfs_group_entry(uint64_t group); /* for btrfs_quota_strike, when it is empty */

@@ -7,6 +7,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -56,7 +57,17 @@ int cgroup_make_limits(struct cgroup_host *host, const char *id, const struct cg
 int cgroup_limit(struct cgroup_host *host, const char *id, const struct cgroup_limits *limits,
                  struct err *err);
 int cgroup_freeze(struct cgroup_host *host, const char *id, bool on, struct err *err);
+/* Until all of it stands still: 0; -ETIMEDOUT: some of it does not yet, being busy in the kernel. */
+int cgroup_wait_frozen(struct cgroup_host *h, const char *id, int timeout_ms);
 int cgroup_kill(struct cgroup_host *host, const char *id); /* all of it; -ENOSYS before 5.14 */
+
+/* What cgroup_make and cgroup_make_limits gave, of groups that are there. */
+int cgroup_reopen(struct cgroup_host *host, const char *id, struct cgroup_fds *ret_fds,
+                  struct err *err);
+/* A cell's group in the unified hierarchy, which holds "init" and "work"; owned. */
+int cgroup_open(struct cgroup_host *host, const char *id);
+/* Out of the v1 groups of its cell, into those of the daemon: a pid 1 that was born with the work. */
+void cgroup_leave_v1(struct cgroup_host *host, pid_t pid);
 
 struct cgroup_usage {
     uint64_t memory_bytes, memory_peak_bytes, cpu_us, oom_kills;

@@ -3,27 +3,22 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "kernel/bpf.h"
+#include "kernel/rtnl.h"
 
 #define SLOT_TCP 0
 #define SLOT_UDP 1
-#define SLOTS 2
+#define SLOT_REST 2
+#define SLOTS 3
 #define DNS_PORT 53
-
-static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
-{
-    int r = (int)syscall(SYS_bpf, cmd, attr, sizeof(*attr));
-    return r < 0 ? -errno : r;
-}
 
 static int make_map(void)
 {
@@ -31,90 +26,91 @@ static int make_map(void)
                             .key_size = sizeof(uint32_t),
                             .value_size = sizeof(uint64_t),
                             .max_entries = SLOTS };
-    return bpf(BPF_MAP_CREATE, &attr);
+    return bpf_do(BPF_MAP_CREATE, &attr);
 }
 
 static int put_socket(int map, uint32_t slot, int fd)
 {
     uint64_t value = (uint64_t)fd;
     union bpf_attr attr = { .map_fd = (uint32_t)map,
-                            .key = (uint64_t)(uintptr_t)&slot,
-                            .value = (uint64_t)(uintptr_t)&value,
+                            .key = BPF_ADDRESS(&slot),
+                            .value = BPF_ADDRESS(&value),
                             .flags = BPF_ANY };
-    return bpf(BPF_MAP_UPDATE_ELEM, &attr);
+    return bpf_do(BPF_MAP_UPDATE_ELEM, &attr);
 }
 
 /* ---- the program ---- */
 
-/* Instructions by what they do. Jumps are relative to the next one; each label below is where the
- * comments say it is, and the kernel's verifier is the test. */
-#define INSN(code_, dst_, src_, off_, imm_) \
-    ((struct bpf_insn){                     \
-        .code = (code_), .dst_reg = (dst_), .src_reg = (src_), .off = (off_), .imm = (imm_) })
-#define MOV_REG(dst_, src_) INSN(BPF_ALU64 | BPF_MOV | BPF_X, dst_, src_, 0, 0)
-#define MOV(dst_, imm_) INSN(BPF_ALU64 | BPF_MOV | BPF_K, dst_, 0, 0, imm_)
-#define ADD(dst_, imm_) INSN(BPF_ALU64 | BPF_ADD | BPF_K, dst_, 0, 0, imm_)
-#define AND(dst_, imm_) INSN(BPF_ALU64 | BPF_AND | BPF_K, dst_, 0, 0, imm_)
-#define OR_REG(dst_, src_) INSN(BPF_ALU64 | BPF_OR | BPF_X, dst_, src_, 0, 0)
-#define LOAD(dst_, field_) \
-    INSN(BPF_LDX | BPF_MEM | BPF_W, dst_, BPF_REG_6, offsetof(struct bpf_sk_lookup, field_), 0)
-#define STORE(base_, off_, src_) INSN(BPF_STX | BPF_MEM | BPF_W, base_, src_, off_, 0)
-#define JUMP_EQ(dst_, imm_, to_) INSN(BPF_JMP | BPF_JEQ | BPF_K, dst_, 0, to_, imm_)
-#define JUMP_NE(dst_, imm_, to_) INSN(BPF_JMP | BPF_JNE | BPF_K, dst_, 0, to_, imm_)
-#define JUMP(to_) INSN(BPF_JMP | BPF_JA, 0, 0, to_, 0)
-#define CALL(fn_) INSN(BPF_JMP | BPF_CALL, 0, 0, 0, fn_)
-#define EXIT() INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
+#define FIELD(dst_, field_) BPF_LOAD(BPF_W, dst_, BPF_REG_6, offsetof(struct bpf_sk_lookup, field_))
 
-static int load(int map, bool all_udp)
+#define JUMP32(how_, reg_, value_, to_) \
+    BPF_INSN(BPF_JMP32 | (how_) | BPF_K, reg_, 0, to_, (int32_t)(value_))
+
+/* What comes back to the namespace's own address is for whoever is bound there. Each label below is where
+ * the comments say it is. */
+static int load(int map)
 {
+    uint32_t own4, own6[4];
+    if (inet_pton(AF_INET, RTNL_HERE_V4, &own4) != 1 ||
+        inet_pton(AF_INET6, RTNL_HERE_V6, own6) != 1)
+        return -EINVAL;
     const struct bpf_insn program[] = {
-        /*  0 */ MOV_REG(BPF_REG_6, BPF_REG_1),
-        /*  1 */ LOAD(BPF_REG_2, family),
-        /*  2 */ JUMP_NE(BPF_REG_2, AF_INET, 4), /* to 7 */
-        /*  3 */ LOAD(BPF_REG_2, local_ip4),     /* as it is on the wire */
-        /*  4 */ AND(BPF_REG_2, (int32_t)htonl(0xff000000u)),
-        /*  5 */ JUMP_EQ(BPF_REG_2, (int32_t)htonl(0x7f000000u), 29), /* 127.0.0.0/8: to 35 */
-        /*  6 */ JUMP(8),                                             /* to 15 */
-        /*  7 */ LOAD(BPF_REG_2, local_ip6[0]),
-        /*  8 */ LOAD(BPF_REG_3, local_ip6[1]),
-        /*  9 */ OR_REG(BPF_REG_2, BPF_REG_3),
-        /* 10 */ LOAD(BPF_REG_3, local_ip6[2]),
-        /* 11 */ OR_REG(BPF_REG_2, BPF_REG_3),
-        /* 12 */ JUMP_NE(BPF_REG_2, 0, 2), /* to 15 */
-        /* 13 */ LOAD(BPF_REG_3, local_ip6[3]),
-        /* 14 */ INSN(BPF_JMP32 | BPF_JEQ | BPF_K, BPF_REG_3, 0, 20, (int32_t)htonl(1)), /* ::1 */
-        /* 15 */ MOV(BPF_REG_7, SLOT_TCP),
-        /* 16 */ LOAD(BPF_REG_2, protocol),
-        /* 17 */ JUMP_EQ(BPF_REG_2, IPPROTO_TCP, 3), /* to 21 */
-        /* 18 */ MOV(BPF_REG_7, SLOT_UDP),
-        /* 19 */ LOAD(BPF_REG_2, local_port),
-        /* 20 */ all_udp ? JUMP(0) : JUMP_NE(BPF_REG_2, DNS_PORT, 14), /* to 35 */
-        /* 21 */ STORE(BPF_REG_10, -4, BPF_REG_7),
-        /* 22 */ INSN(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, map),
-        /* 23 */ INSN(0, 0, 0, 0, 0), /* the second half of it */
-        /* 24 */ MOV_REG(BPF_REG_2, BPF_REG_10),
-        /* 25 */ ADD(BPF_REG_2, -4),
-        /* 26 */ CALL(BPF_FUNC_map_lookup_elem),
-        /* 27 */ JUMP_EQ(BPF_REG_0, 0, 7), /* to 35 */
-        /* 28 */ MOV_REG(BPF_REG_7, BPF_REG_0),
-        /* 29 */ MOV_REG(BPF_REG_1, BPF_REG_6),
-        /* 30 */ MOV_REG(BPF_REG_2, BPF_REG_7),
-        /* 31 */ MOV(BPF_REG_3, BPF_SK_LOOKUP_F_NO_REUSEPORT), /* this one, not its group */
-        /* 32 */ CALL(BPF_FUNC_sk_assign),
-        /* 33 */ MOV_REG(BPF_REG_1, BPF_REG_7),
-        /* 34 */ CALL(BPF_FUNC_sk_release),
-        /* 35 */ MOV(BPF_REG_0, SK_PASS),
-        /* 36 */ EXIT(),
+        /*  0 */ BPF_MOVE(BPF_REG_6, BPF_REG_1),
+        /*  1 */ FIELD(BPF_REG_2, family),
+        /*  2 */ BPF_JUMP_NE(BPF_REG_2, AF_INET, 4), /* to 7 */
+        /*  3 */ FIELD(BPF_REG_2, local_ip4),        /* as it is on the wire */
+        /*  4 */ BPF_MASK(BPF_REG_2, (int32_t)htonl(0xff000000u)),
+        /*  5 */ BPF_JUMP_EQ(BPF_REG_2, (int32_t)htonl(0x7f000000u), 38), /* 127.0.0.0/8: to 44 */
+        /*  6 */ BPF_JUMP(8),                                             /* to 15 */
+        /*  7 */ FIELD(BPF_REG_2, local_ip6[0]),
+        /*  8 */ FIELD(BPF_REG_3, local_ip6[1]),
+        /*  9 */ BPF_OR_REG(BPF_REG_2, BPF_REG_3),
+        /* 10 */ FIELD(BPF_REG_3, local_ip6[2]),
+        /* 11 */ BPF_OR_REG(BPF_REG_2, BPF_REG_3),
+        /* 12 */ BPF_JUMP_NE(BPF_REG_2, 0, 2), /* to 15 */
+        /* 13 */ FIELD(BPF_REG_3, local_ip6[3]),
+        /* 14 */
+        JUMP32(BPF_JEQ, BPF_REG_3, htonl(1), 29), /* ::1: to 44 */
+        /* 15 */ BPF_SET(BPF_REG_7, SLOT_TCP),
+        /* 16 */ FIELD(BPF_REG_2, protocol),
+        /* 17 */ BPF_JUMP_EQ(BPF_REG_2, IPPROTO_TCP, 12), /* to 30 */
+        /* 18 */ BPF_SET(BPF_REG_7, SLOT_UDP),
+        /* 19 */ FIELD(BPF_REG_2, local_port),
+        /* 20 */ BPF_JUMP_EQ(BPF_REG_2, DNS_PORT, 9), /* to 30 */
+        /* 21 */ BPF_SET(BPF_REG_7, SLOT_REST),
+        /* 22 */ FIELD(BPF_REG_2, local_ip4),
+        /* 23 */ JUMP32(BPF_JEQ, BPF_REG_2, own4, 20), /* to 44 */
+        /* 24 */ FIELD(BPF_REG_2, local_ip6[0]),
+        /* 25 */ JUMP32(BPF_JNE, BPF_REG_2, own6[0], 4), /* to 30 */
+        /* 26 */ FIELD(BPF_REG_2, local_ip6[1]),
+        /* 27 */ JUMP32(BPF_JNE, BPF_REG_2, own6[1], 2), /* to 30 */
+        /* 28 */ FIELD(BPF_REG_2, local_ip6[3]),
+        /* 29 */ JUMP32(BPF_JEQ, BPF_REG_2, own6[3], 14), /* to 44 */
+        /* 30 */ BPF_STORE(BPF_W, BPF_REG_10, -4, BPF_REG_7),
+        /* 31 */ BPF_LOAD_MAP(BPF_REG_1, map), /* and 32 */
+        /* 33 */ BPF_MOVE(BPF_REG_2, BPF_REG_10),
+        /* 34 */ BPF_PLUS(BPF_REG_2, -4),
+        /* 35 */ BPF_CALL_FN(BPF_FUNC_map_lookup_elem),
+        /* 36 */ BPF_JUMP_EQ(BPF_REG_0, 0, 7), /* to 44 */
+        /* 37 */ BPF_MOVE(BPF_REG_7, BPF_REG_0),
+        /* 38 */ BPF_MOVE(BPF_REG_1, BPF_REG_6),
+        /* 39 */ BPF_MOVE(BPF_REG_2, BPF_REG_7),
+        /* 40 */ BPF_SET(BPF_REG_3, BPF_SK_LOOKUP_F_NO_REUSEPORT), /* this one, not its group */
+        /* 41 */ BPF_CALL_FN(BPF_FUNC_sk_assign),
+        /* 42 */ BPF_MOVE(BPF_REG_1, BPF_REG_7),
+        /* 43 */ BPF_CALL_FN(BPF_FUNC_sk_release),
+        /* 44 */ BPF_SET(BPF_REG_0, SK_PASS),
+        /* 45 */ BPF_END_IT(),
     };
     union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_SK_LOOKUP,
                             .expected_attach_type = BPF_SK_LOOKUP,
-                            .insns = (uint64_t)(uintptr_t)program,
+                            .insns = BPF_ADDRESS(program),
                             .insn_cnt = ARRAY_LEN(program),
-                            .license = (uint64_t)(uintptr_t) "Apache-2.0" };
-    return bpf(BPF_PROG_LOAD, &attr);
+                            .license = BPF_ADDRESS("Apache-2.0") };
+    return bpf_do(BPF_PROG_LOAD, &attr);
 }
 
-int sklookup_attach(int tcp_fd, int udp_fd, bool all_udp, int *ret_link, struct err *err)
+int sklookup_attach(int tcp_fd, int udp_fd, int rest_fd, int *ret_link, struct err *err)
 {
     _cleanup_fd_ int map = make_map();
     if (map < 0)
@@ -122,9 +118,11 @@ int sklookup_attach(int tcp_fd, int udp_fd, bool all_udp, int *ret_link, struct 
     int r = put_socket(map, SLOT_TCP, tcp_fd);
     if (r == 0)
         r = put_socket(map, SLOT_UDP, udp_fd);
+    if (r == 0)
+        r = put_socket(map, SLOT_REST, rest_fd);
     if (r < 0)
         return err_set(err, -r, "cannot put a socket into a BPF map");
-    _cleanup_fd_ int program = load(map, all_udp);
+    _cleanup_fd_ int program = load(map);
     if (program < 0)
         return err_set(err, -program, "cannot load the BPF program");
     _cleanup_fd_ int ns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -133,7 +131,7 @@ int sklookup_attach(int tcp_fd, int udp_fd, bool all_udp, int *ret_link, struct 
     union bpf_attr attr = { .link_create = { .prog_fd = (uint32_t)program,
                                              .target_fd = (uint32_t)ns,
                                              .attach_type = BPF_SK_LOOKUP } };
-    r = bpf(BPF_LINK_CREATE, &attr);
+    r = bpf_do(BPF_LINK_CREATE, &attr);
     if (r < 0)
         return err_set(err, -r, "cannot attach the BPF program");
     *ret_link = r;

@@ -38,14 +38,14 @@ static _Noreturn void be_inside(int ready)
 }
 
 /* A place that is steered; skips the test where this user may not make one. */
-static struct place place_new(unsigned flags)
+static struct place place_new(void)
 {
-    struct place p = { -1, -1, { -1, -1, -1 } };
+    struct place p = { -1, -1, { -1, -1, -1, -1, -1, -1, -1 } };
     struct err err = ERR_INIT;
     int ready[2];
     char c = 'n';
     if (geteuid() != 0)
-        skip(); /* network namespaces and BPF are root's */
+        check_skip("network namespaces and BPF are root's");
     CHECK_EQ(pipe(ready), 0);
     p.pid = fork();
     CHECK_OK(p.pid);
@@ -54,10 +54,10 @@ static struct place place_new(unsigned flags)
     CHECK_EQ(read(ready[0], &c, 1), 1);
     fd_close_all(ready, 2);
     p.pidfd = (int)syscall(SYS_pidfd_open, p.pid, 0);
-    int r = c == 'y' ? steer_make(p.pidfd, flags, p.fds, &err) : -EPERM;
+    int r = c == 'y' ? steer_make(p.pidfd, p.fds, &err) : -EPERM;
     if (r == -EPERM || r == -ENOSYS) {
         (void)kill(p.pid, SIGKILL);
-        skip(); /* this machine lets nobody do it */
+        check_skip("this machine lets nobody do it");
     }
     if (r < 0)
         fail_msg("%s: %s", err.msg, strerror(-r));
@@ -131,7 +131,7 @@ static void check_accepted(const struct place *p, const char *address, uint16_t 
 
 TEST(a_connection_to_anywhere_comes_to_the_socket)
 {
-    _cleanup_(place_done) struct place p = place_new(0);
+    _cleanup_(place_done) struct place p = place_new();
     _cleanup_(client_done) struct client a = client(&p, "8.8.8.8", 80, SOCK_STREAM);
     CHECK_EQ(a.result, 0);
     check_accepted(&p, "::ffff:8.8.8.8", 80);
@@ -148,7 +148,7 @@ TEST(a_connection_to_anywhere_comes_to_the_socket)
 
 TEST(loopback_is_the_namespaces_own)
 {
-    _cleanup_(place_done) struct place p = place_new(0);
+    _cleanup_(place_done) struct place p = place_new();
     static const char *const own[] = { "127.0.0.1", "127.8.8.8", "::1" };
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
         _cleanup_(client_done) struct client c = client(&p, own[i], 80, SOCK_STREAM);
@@ -156,12 +156,21 @@ TEST(loopback_is_the_namespaces_own)
     }
 }
 
-TEST(a_datagram_is_refused_unless_it_is_a_question)
+TEST(questions_and_other_datagrams_go_their_ways)
 {
-    _cleanup_(place_done) struct place p = place_new(0);
+    _cleanup_(place_done) struct place p = place_new();
     _cleanup_(client_done) struct client q = client(&p, "9.9.9.9", 53, SOCK_DGRAM);
     CHECK_EQ(send(q.fd, "q", 1, 0), 1);
     CHECK(fd_wait(p.fds[STEER_UDP], POLLIN, WAIT_MS) > 0);
+    _cleanup_(client_done) struct client c = client(&p, "2001:4860::8", 443, SOCK_DGRAM);
+    CHECK_EQ(send(c.fd, "x", 1, 0), 1);
+    CHECK(fd_wait(p.fds[STEER_REST], POLLIN, WAIT_MS) > 0);
+}
+
+TEST(a_datagram_that_nobody_takes_is_refused)
+{
+    _cleanup_(place_done) struct place p = place_new();
+    (void)close(take_fd(p.fds[STEER_REST]));
     _cleanup_(client_done) struct client c = client(&p, "9.9.9.9", 443, SOCK_DGRAM);
     char byte;
     CHECK_EQ(send(c.fd, "x", 1, 0), 1);
@@ -170,24 +179,16 @@ TEST(a_datagram_is_refused_unless_it_is_a_question)
     CHECK_EQ(errno, ECONNREFUSED);
 }
 
-TEST(all_datagrams_come_where_that_is_wanted)
-{
-    _cleanup_(place_done) struct place p = place_new(STEER_ALL_UDP);
-    _cleanup_(client_done) struct client c = client(&p, "9.9.9.9", 443, SOCK_DGRAM);
-    CHECK_EQ(send(c.fd, "x", 1, 0), 1);
-    CHECK(fd_wait(p.fds[STEER_UDP], POLLIN, WAIT_MS) > 0);
-}
-
 TEST(without_its_holder_a_connection_is_refused)
 {
-    _cleanup_(place_done) struct place p = place_new(0);
+    _cleanup_(place_done) struct place p = place_new();
     fd_close_all(p.fds, STEER_FDS);
     for (size_t i = 0; i < STEER_FDS; i++)
         p.fds[i] = -1;
     _cleanup_(client_done) struct client c = client(&p, "8.8.8.8", 80, SOCK_STREAM);
     CHECK_EQ(c.result, -ECONNREFUSED);
     /* and the next holder gets it */
-    CHECK_OK(steer_make(p.pidfd, 0, p.fds, NULL));
+    CHECK_OK(steer_make(p.pidfd, p.fds, NULL));
     _cleanup_(client_done) struct client d = client(&p, "8.8.8.8", 80, SOCK_STREAM);
     CHECK_EQ(d.result, 0);
     check_accepted(&p, "::ffff:8.8.8.8", 80);
@@ -195,7 +196,7 @@ TEST(without_its_holder_a_connection_is_refused)
 
 TEST(sockets_alone_hold_nothing_without_the_program)
 {
-    _cleanup_(place_done) struct place p = place_new(0);
+    _cleanup_(place_done) struct place p = place_new();
     (void)close(take_fd(p.fds[STEER_LINK]));
     _cleanup_(client_done) struct client c = client(&p, "8.8.8.8", 80, SOCK_STREAM);
     CHECK_EQ(c.result, -ECONNREFUSED);

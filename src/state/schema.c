@@ -165,6 +165,72 @@ static const char template_builds[] = "CREATE TABLE template_builds ("
                                       " step TEXT NOT NULL,"
                                       " message TEXT NOT NULL);";
 
-const char *const schema_sqlite[] = { first,     teams,  usage,   replays,        layers,
-                                      templates, builds, volumes, template_builds };
+/* Who may come in, and under which names of their own. */
+static const char doors[] = "CREATE TABLE passes ("
+                            " id TEXT PRIMARY KEY,"
+                            " sandbox TEXT NOT NULL,"
+                            " owner TEXT NOT NULL,"
+                            " hash TEXT NOT NULL,"
+                            " data TEXT,"
+                            " port BIGINT NOT NULL,"
+                            " created_ms BIGINT NOT NULL,"
+                            " expires_ms BIGINT NOT NULL);"
+                            "CREATE TABLE aliases ("
+                            " name TEXT PRIMARY KEY,"
+                            " owner TEXT NOT NULL,"
+                            " sandbox TEXT NOT NULL,"
+                            " port BIGINT NOT NULL,"
+                            " created_ms BIGINT NOT NULL);";
+
+static const char checkpoints[] = "CREATE TABLE checkpoints ("
+                                  " id TEXT PRIMARY KEY,"
+                                  " owner TEXT NOT NULL,"
+                                  " sandbox TEXT NOT NULL,"
+                                  " parent TEXT NOT NULL,"
+                                  " name TEXT NOT NULL,"
+                                  " comment TEXT NOT NULL,"
+                                  " metadata TEXT NOT NULL,"
+                                  " reason TEXT NOT NULL,"
+                                  " tree TEXT NOT NULL,"
+                                  " spec TEXT NOT NULL,"
+                                  " created_ms BIGINT NOT NULL,"
+                                  " bytes BIGINT NOT NULL);";
+
+/* How much of what a sandbox's network carried is in its usage. */
+static const char carried[] = "ALTER TABLE meters ADD COLUMN rx_bytes BIGINT NOT NULL DEFAULT 0;"
+                              "ALTER TABLE meters ADD COLUMN tx_bytes BIGINT NOT NULL DEFAULT 0;";
+
+static const char volume_checkpoints[] = "CREATE TABLE volume_checkpoints ("
+                                         " id TEXT PRIMARY KEY,"
+                                         " owner TEXT NOT NULL,"
+                                         " volume TEXT NOT NULL,"
+                                         " name TEXT NOT NULL,"
+                                         " comment TEXT NOT NULL,"
+                                         " created_ms BIGINT NOT NULL,"
+                                         " bytes BIGINT NOT NULL);";
+
+/* What a checkpoint's memory takes; 0: it has files only. */
+static const char memories[] =
+    "ALTER TABLE checkpoints ADD COLUMN memory_bytes BIGINT NOT NULL DEFAULT 0;";
+
+static const char buckets[] = "ALTER TABLE volumes ADD COLUMN bucket TEXT NOT NULL DEFAULT '';";
+static const char leases[] = "CREATE TABLE leases ("
+                             " id TEXT PRIMARY KEY,"
+                             " sandbox TEXT NOT NULL,"
+                             " reason TEXT NOT NULL,"
+                             " created_ms BIGINT NOT NULL,"
+                             " until_ms BIGINT NOT NULL);";
+/* Which checkpoints are in object storage, and whether their files are only there. */
+static const char archives[] = "CREATE TABLE archives ("
+                               " checkpoint TEXT PRIMARY KEY,"
+                               " archived_ms BIGINT NOT NULL,"
+                               " bytes BIGINT NOT NULL,"
+                               " manifest TEXT NOT NULL,"
+                               " away BIGINT NOT NULL);";
+
+const char *const schema_sqlite[] = {
+    first,   teams,           usage,   replays,     layers,  templates,          builds,
+    volumes, template_builds, doors,   checkpoints, carried, volume_checkpoints, memories,
+    buckets, leases,          archives
+};
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -56,10 +56,30 @@ enum stmt {
     STMT_VOLUME_PUT,
     STMT_VOLUME_REMOVE,
     STMT_VOLUME_EACH,
+    STMT_VOLUME_CHECKPOINT_PUT,
+    STMT_VOLUME_CHECKPOINT_REMOVE,
+    STMT_VOLUME_CHECKPOINT_EACH,
     STMT_SECRET_PUT,
     STMT_SECRET_REMOVE,
     STMT_SECRET_EACH,
     STMT_TEAM_SECRETS_REMOVE,
+    STMT_LEASE_PUT,
+    STMT_LEASE_REMOVE,
+    STMT_LEASE_PRUNE,
+    STMT_LEASE_EACH,
+    STMT_PASS_PUT,
+    STMT_PASS_REMOVE,
+    STMT_PASS_PRUNE,
+    STMT_PASS_EACH,
+    STMT_ALIAS_PUT,
+    STMT_ALIAS_REMOVE,
+    STMT_ALIAS_EACH,
+    STMT_CHECKPOINT_PUT,
+    STMT_CHECKPOINT_REMOVE,
+    STMT_CHECKPOINT_EACH,
+    STMT_ARCHIVE_PUT,
+    STMT_ARCHIVE_REMOVE,
+    STMT_ARCHIVE_EACH,
     STMT_TEMPLATE_BUILD_PUT,
     STMT_TEMPLATE_BUILD_REMOVE,
     STMT_TEMPLATE_BUILD_EACH,
@@ -88,6 +108,8 @@ enum stmt {
     STMT_COUNT,
 };
 
+extern const char *const stmt_texts[STMT_COUNT]; /* sqlite_texts.c */
+
 struct conn {
     pthread_mutex_t lock;
     sqlite3 *db;
@@ -107,6 +129,11 @@ struct query {
     int bound;
     bool held; /* the lock is a transaction's, not the query's own */
 };
+
+/* ---- sqlite_query.c ---- */
+/* What went wrong, put as "cannot <doing>"; db NULL: the library's words for rc. */
+int db_fail(int rc, sqlite3 *db, struct err *err, const char *doing);
+int db_exec(sqlite3 *db, const char *sql, struct err *err, const char *doing);
 
 void query_begin(struct query *q, struct conn *conn, enum stmt which);      /* takes conn's lock */
 void query_begin_held(struct query *q, struct conn *conn, enum stmt which); /* has it already */

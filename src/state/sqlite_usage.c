@@ -35,6 +35,8 @@ int store_meter_put(struct store *store, const struct store_meter *row, struct e
     query_int(&q, row->cpu_us);
     query_int(&q, row->memory_bytes);
     query_int(&q, row->disk_bytes);
+    query_int(&q, row->rx_bytes);
+    query_int(&q, row->tx_bytes);
     return query_run(&q, err, "record a meter");
 }
 
@@ -59,6 +61,8 @@ int store_meter_each(struct store *store, store_meter_fn *fn, void *ctx, struct 
             .cpu_us = query_col_int(&q, 3),
             .memory_bytes = query_col_int(&q, 4),
             .disk_bytes = query_col_int(&q, 5),
+            .rx_bytes = query_col_int(&q, 6),
+            .tx_bytes = query_col_int(&q, 7),
         };
         stop = fn(ctx, &row);
     }

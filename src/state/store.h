@@ -45,7 +45,8 @@ int store_sandbox_mark(struct store *store, const struct store_sandbox *row, str
 int store_sandbox_active(struct store *store, const char *id, int64_t last_active_ms,
                          struct err *err);
 int store_sandbox_live(struct store *store, store_sandbox_fn *fn, void *ctx, struct err *err);
-/* The newest record of one that is gone, by id or else by name; calls fn at most once. */
+/* The newest record of one that is gone, by id or else by name; calls fn at most once. owner NULL:
+ * whoever's, by its id. */
 int store_sandbox_gone(struct store *store, const char *owner, const char *who,
                        store_sandbox_fn *fn, void *ctx, struct err *err);
 /* Records in order of (created_ms, id), from behind that place. */
@@ -144,7 +145,7 @@ int store_template_each(struct store *store, store_template_fn *fn, void *ctx, s
 /* ---- volumes ---- */
 
 struct store_volume {
-    const char *id, *owner, *name;
+    const char *id, *owner, *name, *bucket; /* bucket: "" or its text */
     int64_t size_bytes, created_ms;
 };
 typedef int store_volume_fn(void *ctx, const struct store_volume *row);
@@ -153,6 +154,44 @@ int store_volume_put(struct store *store, const struct store_volume *row, struct
 int store_volume_remove(struct store *store, const char *id, struct err *err);
 /* In order of creation; must not call the store from fn. */
 int store_volume_each(struct store *store, store_volume_fn *fn, void *ctx, struct err *err);
+
+struct store_volume_checkpoint {
+    const char *id, *owner, *volume, *name, *comment;
+    int64_t created_ms, bytes;
+};
+typedef int store_volume_checkpoint_fn(void *ctx, const struct store_volume_checkpoint *row);
+
+int store_volume_checkpoint_put(struct store *store, const struct store_volume_checkpoint *row,
+                                struct err *err);
+int store_volume_checkpoint_remove(struct store *store, const char *id, struct err *err);
+int store_volume_checkpoint_each(struct store *store, store_volume_checkpoint_fn *fn, void *ctx,
+                                 struct err *err);
+
+/* ---- checkpoints ---- */
+
+struct store_checkpoint {
+    const char *id, *owner, *sandbox, *parent, *name, *comment, *metadata, *reason, *tree, *spec;
+    int64_t created_ms, bytes;
+    int64_t memory_bytes; /* 0: files only */
+};
+typedef int store_checkpoint_fn(void *ctx, const struct store_checkpoint *row);
+
+int store_checkpoint_put(struct store *store, const struct store_checkpoint *row, struct err *err);
+int store_checkpoint_remove(struct store *store, const char *id, struct err *err);
+/* In order of creation; must not call the store from fn. */
+int store_checkpoint_each(struct store *store, store_checkpoint_fn *fn, void *ctx, struct err *err);
+
+/* ---- archives of checkpoints ---- */
+
+struct store_archive {
+    const char *checkpoint, *manifest;
+    int64_t archived_ms, bytes, away;
+};
+typedef int store_archive_fn(void *ctx, const struct store_archive *row);
+
+int store_archive_put(struct store *store, const struct store_archive *row, struct err *err);
+int store_archive_remove(struct store *store, const char *checkpoint, struct err *err);
+int store_archive_each(struct store *store, store_archive_fn *fn, void *ctx, struct err *err);
 
 /* ---- secrets ---- */
 
@@ -168,6 +207,46 @@ int store_secret_put(struct store *store, const struct store_secret *row, struct
 int store_secret_remove(struct store *store, const char *id, struct err *err);
 /* In order of creation; must not call the store from fn. */
 int store_secret_each(struct store *store, store_secret_fn *fn, void *ctx, struct err *err);
+
+/* ---- core/lease.h ---- */
+
+struct store_lease {
+    const char *id, *sandbox, *reason;
+    int64_t created_ms, until_ms;
+};
+typedef int store_lease_fn(void *ctx, const struct store_lease *row);
+
+int store_lease_put(struct store *store, const struct store_lease *row, struct err *err);
+int store_lease_remove(struct store *store, const char *id, struct err *err);
+int store_lease_prune(struct store *store, int64_t before_ms, struct err *err); /* that are over */
+/* In order of creation. fn returns 0 to go on. */
+int store_lease_each(struct store *store, store_lease_fn *fn, void *ctx, struct err *err);
+
+/* ---- who may come in (core/pass.h), and names of clients' own (core/alias.h) ---- */
+
+struct store_pass {
+    const char *id, *sandbox, *owner;
+    const char *hash; /* hex; never the token itself */
+    const char *data; /* NULL: none */
+    int64_t port, created_ms, expires_ms;
+};
+typedef int store_pass_fn(void *ctx, const struct store_pass *row);
+
+int store_pass_put(struct store *store, const struct store_pass *row, struct err *err);
+int store_pass_remove(struct store *store, const char *id, struct err *err);
+int store_pass_prune(struct store *store, int64_t before_ms, struct err *err);
+/* In order of creation; must not call the store from fn. */
+int store_pass_each(struct store *store, store_pass_fn *fn, void *ctx, struct err *err);
+
+struct store_alias {
+    const char *name, *owner, *sandbox;
+    int64_t port, created_ms;
+};
+typedef int store_alias_fn(void *ctx, const struct store_alias *row);
+
+int store_alias_put(struct store *store, const struct store_alias *row, struct err *err);
+int store_alias_remove(struct store *store, const char *name, struct err *err);
+int store_alias_each(struct store *store, store_alias_fn *fn, void *ctx, struct err *err);
 
 /* ---- builds of templates ---- */
 
@@ -200,6 +279,7 @@ struct store_meter {
     const char *sandbox;
     int64_t at_ms, life_ms, cpu_us;
     int64_t memory_bytes, disk_bytes; /* -1: not known */
+    int64_t rx_bytes, tx_bytes;
 };
 typedef int store_meter_fn(void *ctx, const struct store_meter *row);
 

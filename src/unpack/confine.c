@@ -10,22 +10,16 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/sanitized.h"
 #include "kernel/mount.h"
 
 #define MEMORY_MAX (1024ull * 1024 * 1024) /* an xz dictionary can ask for 4 GiB */
 #define FILES_MAX 8192                     /* a directory's removal holds one a level */
 #define NOBODY 65534u
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
-static const int fill_caps[] = { CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_SETFCAP };
-/* CAP_SYS_ADMIN shows trusted.*: the marks of overlayfs. The filter leaves it nothing else. */
+/* CAP_SYS_ADMIN sets and shows trusted.*: the marks of overlayfs. The filter leaves it nothing else. */
+static const int fill_caps[] = { CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,
+                                 CAP_FSETID, CAP_SETFCAP,      CAP_SYS_ADMIN };
 static const int read_caps[] = { CAP_DAC_READ_SEARCH, CAP_SYS_ADMIN };
 
 static int change_root(enum confine_to to, int dir_fd, struct err *err)
@@ -53,12 +47,13 @@ static int drop(enum confine_to to, struct err *err)
 {
     struct rlimit files = { FILES_MAX, FILES_MAX };
     (void)setrlimit(RLIMIT_NOFILE, &files);
-#ifndef SANITIZED /* which maps terabytes of shadow */
+#if !SANITIZED /* which maps terabytes of shadow */
     struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
     (void)setrlimit(RLIMIT_AS, &memory);
 #endif
-    const int *caps = to == CONFINE_FILL ? fill_caps : read_caps;
-    size_t n = to == CONFINE_FILL ? ARRAY_LEN(fill_caps) : ARRAY_LEN(read_caps);
+    const int *caps = to == CONFINE_READ ? read_caps : fill_caps;
+    size_t n = to == CONFINE_READ ? ARRAY_LEN(read_caps) : ARRAY_LEN(fill_caps);
+    n -= to == CONFINE_FILL; /* the last one is for those marks */
     if (to == CONFINE_NOTHING) {
         n = 0;
         if (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
@@ -75,7 +70,7 @@ static int drop(enum confine_to to, struct err *err)
     return 0;
 }
 
-#ifdef SANITIZED
+#if SANITIZED
 static int filter(enum confine_to to, struct err *err)
 {
     return 0; /* its runtime makes calls of its own */
@@ -139,7 +134,7 @@ static int filter(enum confine_to to, struct err *err)
     int r = ctx ? allow(ctx, any_calls, ARRAY_LEN(any_calls)) : -ENOMEM;
     if (r == 0 && to == CONFINE_READ)
         r = allow(ctx, read_calls, ARRAY_LEN(read_calls));
-    if (r == 0 && to == CONFINE_FILL)
+    if (r == 0 && (to == CONFINE_FILL || to == CONFINE_LAY))
         r = allow(ctx, fill_calls, ARRAY_LEN(fill_calls));
     if (r == 0)
         r = seccomp_load(ctx);

@@ -10,6 +10,7 @@
 
 enum confine_to {
     CONFINE_FILL,    /* the tree: make files of any owner in it */
+    CONFINE_LAY,     /* the same, with overlayfs's marks */
     CONFINE_READ,    /* the tree: read anything in it, trusted.* marks too */
     CONFINE_NOTHING, /* no files at all; dir_fd is not looked at */
 };

@@ -2,7 +2,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +12,9 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "unpack/attributes.h"
+#include "unpack/names.h"
 
 #define BLOCK (256 * 1024)
 #define VALUE_MAX (64 * 1024)
@@ -28,6 +30,7 @@ struct first_name {
 
 struct diff {
     struct archive *out;
+    enum diff_form form;
     struct first_name *links; /* open addressing by inode */
     size_t n_links, cap_links;
     uint64_t bytes;
@@ -88,11 +91,6 @@ static int link_of(struct diff *d, uint64_t ino, const char **ret_path)
 
 /* ---- one entry ---- */
 
-static bool xattr_kept(const char *name)
-{
-    return strncmp(name, "user.", 5) == 0 || strcmp(name, "security.capability") == 0;
-}
-
 static int add_xattrs(struct diff *d, int fd, struct archive_entry *e, struct err *err)
 {
     char list[XATTR_LIST_MAX];
@@ -100,7 +98,7 @@ static int add_xattrs(struct diff *d, int fd, struct archive_entry *e, struct er
     if (n < 0 && errno != ENOTSUP)
         return reading(d, err);
     for (const char *p = list; n > 0 && p < list + n; p += strlen(p) + 1) {
-        if (!xattr_kept(p))
+        if (!attribute_kept(p, d->form == DIFF_WHOLE))
             continue;
         ssize_t len = fgetxattr(fd, p, d->block, VALUE_MAX);
         if (len < 0)
@@ -110,14 +108,15 @@ static int add_xattrs(struct diff *d, int fd, struct archive_entry *e, struct er
     return 0;
 }
 
-static void describe(struct archive_entry *e, const char *path, const struct stat *st)
+static void describe(const struct diff *d, struct archive_entry *e, const char *path,
+                     const struct stat *st)
 {
     archive_entry_copy_pathname(e, path);
     archive_entry_set_filetype(e, st->st_mode & S_IFMT);
     archive_entry_set_perm(e, st->st_mode & 07777);
     archive_entry_set_uid(e, st->st_uid);
     archive_entry_set_gid(e, st->st_gid);
-    archive_entry_set_mtime(e, st->st_mtime, 0);
+    archive_entry_set_mtime(e, st->st_mtime, d->form == DIFF_WHOLE ? st->st_mtim.tv_nsec : 0);
     archive_entry_set_size(e, S_ISREG(st->st_mode) ? st->st_size : 0);
 }
 
@@ -178,7 +177,7 @@ static int put_mark(struct diff *d, const char *dir, size_t n, const char *prefi
     if (!e)
         return err_set(err, ENOMEM, "cannot describe '%.200s'", path);
     const struct stat st = { .st_mode = S_IFREG };
-    describe(e, path, &st);
+    describe(d, e, path, &st);
     int r = put_head(d, e, err);
     archive_entry_free(e);
     return r;
@@ -219,8 +218,8 @@ static int put_entry(struct diff *d, int dir, const char *name, const struct sta
                      struct archive_entry *e, struct err *err)
 {
     const char *first = NULL;
-    describe(e, d->path, st);
-    if (st->st_nlink > 1) {
+    describe(d, e, d->path, st);
+    if (st->st_nlink > 1 && !S_ISCHR(st->st_mode)) { /* overlayfs links its marks */
         if (link_of(d, st->st_ino, &first) < 0)
             return err_set(err, ENOMEM, "out of memory");
         if (first) {
@@ -231,7 +230,11 @@ static int put_entry(struct diff *d, int dir, const char *name, const struct sta
     }
     if (S_ISLNK(st->st_mode))
         return put_symlink(d, dir, name, e, err);
-    if (S_ISFIFO(st->st_mode))
+    if (S_ISSOCK(st->st_mode)) { /* has no form in a tar */
+        archive_entry_set_filetype(e, AE_IFIFO);
+        archive_entry_xattr_add_entry(e, ATTRIBUTE_SOCKET, "y", 1);
+    }
+    if (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode) || S_ISCHR(st->st_mode))
         return put_head(d, e, err);
     _cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     return fd < 0 ? reading(d, err) : put_file(d, fd, st, e, err);
@@ -250,10 +253,11 @@ static int put_one(struct diff *d, int dir, const char *name, struct err *err)
                         d->path);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return reading(d, err);
-    if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0))
+    bool gone = S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
+    if (gone && d->form == DIFF_LAYER)
         return put_mark(d, d->path, len, ".wh.", name, err);
-    if (strncmp(name, ".wh.", 4) == 0 || S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ||
-        S_ISSOCK(st.st_mode))
+    if ((S_ISCHR(st.st_mode) && !gone) || S_ISBLK(st.st_mode) ||
+        (d->form == DIFF_LAYER && (strncmp(name, ".wh.", 4) == 0 || S_ISSOCK(st.st_mode))))
         return 0; /* has no form in a layer */
     if (len)
         d->path[len] = '/';
@@ -271,59 +275,14 @@ static int put_one(struct diff *d, int dir, const char *name, struct err *err)
     return r;
 }
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The names in a directory, sorted. Takes the descriptor. */
-static int read_names(int fd, char ***ret_names, size_t *ret_n)
-{
-    DIR *dir = fdopendir(fd);
-    if (!dir) {
-        (void)close(fd);
-        return -errno;
-    }
-    char **names = NULL;
-    size_t n = 0, cap = 0;
-    int r = 0;
-    for (struct dirent *e; r == 0 && (e = readdir(dir));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        if (n == cap) {
-            char **more = reallocarray(names, cap ? cap * 2 : 64, sizeof(*more));
-            if (!more) {
-                r = -ENOMEM;
-                break;
-            }
-            names = more;
-            cap = cap ? cap * 2 : 64;
-        }
-        names[n] = strdup(e->d_name);
-        r = names[n] ? 0 : -ENOMEM;
-        n += r == 0;
-    }
-    (void)closedir(dir);
-    if (n)
-        qsort(names, n, sizeof(*names), compare);
-    *ret_names = names;
-    *ret_n = n;
-    return r;
-}
-
 static int put_names(struct diff *d, int fd, struct err *err)
 {
-    char **names = NULL;
-    size_t n = 0;
-    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = copy < 0 ? -errno : read_names(copy, &names, &n);
+    _cleanup_(names_done) struct names names = NAMES_INIT;
+    int r = names_add(&names, fd);
     if (r < 0)
         r = err_set(err, -r, "cannot read '/%.200s'", d->path);
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = put_one(d, fd, names[i], err);
-    for (size_t i = 0; i < n; i++)
-        free(names[i]);
-    free(names);
+    for (size_t i = 0; r == 0 && i < names.n; i++)
+        r = put_one(d, fd, names.items[i], err);
     return r;
 }
 
@@ -335,13 +294,13 @@ static int put_dir(struct diff *d, int fd, const struct stat *st, struct err *er
     struct archive_entry *e = archive_entry_new();
     if (!e)
         return err_set(err, ENOMEM, "out of memory");
-    describe(e, d->path, st);
+    describe(d, e, d->path[0] ? d->path : ".", st);
     int r = add_xattrs(d, own, e, err);
     if (r == 0)
         r = put_head(d, e, err);
     archive_entry_free(e);
-    if (r == 0 && fgetxattr(own, "trusted.overlay.opaque", mark, sizeof(mark)) == 1 &&
-        mark[0] == 'y')
+    if (r == 0 && d->form == DIFF_LAYER &&
+        fgetxattr(own, ATTRIBUTE_OPAQUE, mark, sizeof(mark)) == 1 && mark[0] == 'y')
         r = put_mark(d, d->path, strlen(d->path), ".wh..wh.", ".opq", err);
     return r < 0 ? r : put_names(d, own, err);
 }
@@ -351,21 +310,38 @@ static int open_out(struct diff *d, int out, struct err *err)
     d->out = archive_write_new();
     if (!d->out)
         return err_set(err, ENOMEM, "out of memory");
-    (void)archive_write_set_format_pax_restricted(d->out);
+    if (d->form == DIFF_WHOLE) /* the restricted form drops parts of a second */
+        (void)archive_write_set_format_pax(d->out);
+    else
+        (void)archive_write_set_format_pax_restricted(d->out);
     (void)archive_write_set_options(d->out, "xattrheader=SCHILY");
     (void)archive_write_set_bytes_per_block(d->out, BLOCK);
     (void)archive_write_set_bytes_in_last_block(d->out, 1);
     return archive_write_open_fd(d->out, out) != ARCHIVE_OK ? writing(d, err) : 0;
 }
 
-int diff_write(int upper, int out, struct err *err)
+/* The root too. */
+static int put_whole(struct diff *d, int upper, struct err *err)
+{
+    struct stat st;
+    int fd = fcntl(upper, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        if (fd >= 0)
+            (void)close(fd);
+        return reading(d, err);
+    }
+    return put_dir(d, fd, &st, err);
+}
+
+int diff_write(int upper, int out, enum diff_form form, struct err *err)
 {
     struct diff *d = calloc(1, sizeof(*d));
     if (!d)
         return err_set(err, ENOMEM, "out of memory");
+    d->form = form;
     int r = open_out(d, out, err);
     if (r == 0)
-        r = put_names(d, upper, err);
+        r = form == DIFF_WHOLE ? put_whole(d, upper, err) : put_names(d, upper, err);
     if (r == 0 && archive_write_close(d->out) != ARCHIVE_OK)
         r = writing(d, err);
     (void)archive_write_free(d->out);

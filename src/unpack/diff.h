@@ -6,4 +6,8 @@
 #pragma once
 #include "base/err.h"
 
-int diff_write(int upper, int out, struct err *err); /* borrows both */
+enum diff_form {
+    DIFF_LAYER,
+    DIFF_WHOLE, /* as it is, for `layer_apply_whole`: marks, sockets, odd names and the root's own attributes too */
+};
+int diff_write(int upper, int out, enum diff_form form, struct err *err); /* borrows both */

@@ -7,9 +7,11 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "unpack/attributes.h"
 #include "unpack/stream.h"
 #include "unpack/tree.h"
 
@@ -28,6 +30,7 @@ struct dir_time {
 
 struct layer {
     struct tree tree;
+    bool whole; /* a box's files, not an image's */
     struct stream *in;
     uint64_t bytes;
     struct dir_time *dirs;
@@ -75,32 +78,28 @@ static void set_dir_times(struct layer *l)
     }
 }
 
-/* The user's own and file capabilities; others are the host's business. */
-static bool xattr_kept(const char *name)
-{
-    return strncmp(name, "user.", 5) == 0 || strcmp(name, "security.capability") == 0;
-}
-
-static int set_xattrs(int fd, const char *path, struct archive_entry *e, struct err *err)
+static int set_xattrs(const struct layer *l, int fd, const char *path, struct archive_entry *e,
+                      struct err *err)
 {
     const char *name;
     const void *value;
     size_t n;
     (void)archive_entry_xattr_reset(e);
     while (archive_entry_xattr_next(e, &name, &value, &n) == ARCHIVE_OK)
-        if (name && xattr_kept(name) && fsetxattr(fd, name, value, n, 0) < 0)
+        if (name && attribute_kept(name, l->whole) && fsetxattr(fd, name, value, n, 0) < 0)
             return failed(err, path, "set an attribute of");
     return 0;
 }
 
 /* In this order: a change of owner takes set-id bits and capabilities away. */
-static int dress(int fd, const char *path, struct archive_entry *e, struct err *err)
+static int dress(const struct layer *l, int fd, const char *path, struct archive_entry *e,
+                 struct err *err)
 {
     if (fchown(fd, (uid_t)archive_entry_uid(e), (gid_t)archive_entry_gid(e)) < 0)
         return failed(err, path, "own");
     if (fchmod(fd, archive_entry_perm(e)) < 0)
         return failed(err, path, "set the mode of");
-    return set_xattrs(fd, path, e, err);
+    return set_xattrs(l, fd, path, e, err);
 }
 
 static int make_dir(struct layer *l, const char *path, const char *name, struct archive_entry *e,
@@ -115,7 +114,7 @@ static int make_dir(struct layer *l, const char *path, const char *name, struct 
     _cleanup_fd_ int fd = openat(t->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return failed(err, path, "open");
-    r = dress(fd, path, e, err);
+    r = dress(l, fd, path, e, err);
     return r < 0 ? r : later(l, path, e, err);
 }
 
@@ -194,26 +193,46 @@ static int make_file(struct layer *l, const char *path, const char *name, struct
     r = fill(l, fd, path, e, err);
     if (r < 0)
         return r;
-    r = dress(fd, path, e, err);
+    r = dress(l, fd, path, e, err);
     if (r < 0)
         return r;
     const struct timespec times[2] = { mtime_of(e), mtime_of(e) };
     return futimens(fd, times) < 0 ? failed(err, path, "set the times of") : 0;
 }
 
-/* Symbolic links and FIFOs: nothing to open. */
+static bool is_socket(struct archive_entry *e)
+{
+    const char *name;
+    const void *value;
+    size_t n;
+    (void)archive_entry_xattr_reset(e);
+    while (archive_entry_xattr_next(e, &name, &value, &n) == ARCHIVE_OK)
+        if (name && strcmp(name, ATTRIBUTE_SOCKET) == 0)
+            return true;
+    return false;
+}
+
+/* FIFOs; sockets; what overlayfs puts in the place of a file that was removed. */
+static int make_node(struct layer *l, const char *name, struct archive_entry *e)
+{
+    if (archive_entry_filetype(e) == AE_IFCHR)
+        return mknodat(l->tree.dir, name, S_IFCHR, makedev(0, 0));
+    return mknodat(l->tree.dir, name, (l->whole && is_socket(e) ? S_IFSOCK : S_IFIFO) | 0600, 0);
+}
+
+/* Symbolic links, FIFOs and the like: nothing to open. */
 static int make_other(struct layer *l, const char *path, const char *name, struct archive_entry *e,
                       struct err *err)
 {
     struct tree *t = &l->tree;
-    bool fifo = archive_entry_filetype(e) == AE_IFIFO;
+    bool fifo = archive_entry_filetype(e) != AE_IFLNK;
     const char *target = fifo ? NULL : archive_entry_symlink(e);
     if (!fifo && (!target || !*target))
         return err_name(err, EINVAL, "invalid_image", "'%.200s' is a link to nothing", path);
     int r = tree_claim(t, name, false, err);
     if (r < 0)
         return r;
-    r = fifo ? mknodat(t->dir, name, S_IFIFO | 0600, 0) : symlinkat(target, t->dir, name);
+    r = fifo ? make_node(l, name, e) : symlinkat(target, t->dir, name);
     if (r < 0)
         return failed(err, path, "make");
     const struct timespec times[2] = { mtime_of(e), mtime_of(e) };
@@ -248,6 +267,11 @@ static int check_ids(const char *path, struct archive_entry *e, struct err *err)
     return 0;
 }
 
+static bool is_mark(const struct layer *l, struct archive_entry *e)
+{
+    return l->whole && archive_entry_rdevmajor(e) == 0 && archive_entry_rdevminor(e) == 0;
+}
+
 static int place(struct layer *l, struct archive_entry *e, struct err *err)
 {
     char path[PATH_MAX];
@@ -255,14 +279,14 @@ static int place(struct layer *l, struct archive_entry *e, struct err *err)
     if (stream_path(given, path, sizeof(path)) < 0)
         return err_name(err, EINVAL, "invalid_image", "'%.200s' leads out of the image",
                         given ? given : "(a name that cannot be read)");
-    if (path[0] == '\0')
-        return 0; /* the root is always root's, and open to all */
     int r = check_ids(path, e, err);
+    if (path[0] == '\0') /* an image's is always root's, and open to all */
+        return r < 0 || !l->whole ? r : dress(l, l->tree.root, "/", e, err);
     if (r == 0)
         r = tree_enter(&l->tree, path, &name, err);
     if (r < 0)
         return r;
-    if (strncmp(name, WHITEOUT, strlen(WHITEOUT)) == 0)
+    if (!l->whole && strncmp(name, WHITEOUT, strlen(WHITEOUT)) == 0)
         return hide(l, path, name, err);
     const char *target = archive_entry_hardlink(e);
     if (target)
@@ -272,6 +296,7 @@ static int place(struct layer *l, struct archive_entry *e, struct err *err)
     case AE_IFREG: return make_file(l, path, name, e, err);
     case AE_IFLNK:
     case AE_IFIFO: return make_other(l, path, name, e, err);
+    case AE_IFCHR: return is_mark(l, e) ? make_other(l, path, name, e, err) : 0;
     default: return 0;
     }
 }
@@ -314,12 +339,12 @@ static int apply(struct layer *l, struct unpack_report *ret_report, struct err *
         return r;
     set_dir_times(l);
     ret_report->size_bytes = l->bytes;
-    return furnish(l->tree.root, err);
+    return l->whole ? 0 : furnish(l->tree.root, err);
 }
 
-int layer_apply(int fd, int root, struct unpack_report *ret_report, struct err *err)
+static int run(int fd, int root, bool whole, struct unpack_report *ret_report, struct err *err)
 {
-    struct layer l = { .in = NULL };
+    struct layer l = { .whole = whole };
     int r = tree_init(&l.tree, root, err);
     if (r < 0)
         return r;
@@ -332,4 +357,14 @@ int layer_apply(int fd, int root, struct unpack_report *ret_report, struct err *
         free(l.dirs[i].path);
     free(l.dirs);
     return r;
+}
+
+int layer_apply(int fd, int root, struct unpack_report *ret_report, struct err *err)
+{
+    return run(fd, root, false, ret_report, err);
+}
+
+int layer_apply_whole(int fd, int root, struct unpack_report *ret_report, struct err *err)
+{
+    return run(fd, root, true, ret_report, err);
 }

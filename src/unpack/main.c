@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "unpack/changes.h"
 #include "unpack/confine.h"
 #include "unpack/diff.h"
 #include "unpack/layer.h"
@@ -25,24 +26,67 @@ static int open_root(struct err *err)
     return fd < 0 ? err_set(err, errno, "cannot open the tree") : fd;
 }
 
-static int run_apply(struct unpack_report *rep, struct err *err)
+static int fill(enum confine_to to, struct unpack_report *rep, struct err *err)
 {
-    int r = confine(CONFINE_FILL, UNPACK_SECOND_FD, err);
+    int r = confine(to, UNPACK_SECOND_FD, err);
     (void)close(UNPACK_SECOND_FD);
     _cleanup_fd_ int root = r < 0 ? -1 : open_root(err);
     if (r < 0 || root < 0)
         return r < 0 ? r : root;
-    return layer_apply(UNPACK_FIRST_FD, root, rep, err);
+    return to == CONFINE_LAY ? layer_apply_whole(UNPACK_FIRST_FD, root, rep, err)
+                             : layer_apply(UNPACK_FIRST_FD, root, rep, err);
 }
 
-static int run_diff(struct unpack_report *rep, struct err *err)
+static int run_apply(struct unpack_report *rep, struct err *err)
+{
+    return fill(CONFINE_FILL, rep, err);
+}
+
+static int run_lay(struct unpack_report *rep, struct err *err)
+{
+    return fill(CONFINE_LAY, rep, err);
+}
+
+static int write_down(enum diff_form form, struct err *err)
 {
     int r = confine(CONFINE_READ, UNPACK_FIRST_FD, err);
     (void)close(UNPACK_FIRST_FD);
     _cleanup_fd_ int root = r < 0 ? -1 : open_root(err);
     if (r < 0 || root < 0)
         return r < 0 ? r : root;
-    return diff_write(root, UNPACK_SECOND_FD, err);
+    return diff_write(root, UNPACK_SECOND_FD, form, err);
+}
+
+static int run_diff(struct unpack_report *rep, struct err *err)
+{
+    return write_down(DIFF_LAYER, err);
+}
+
+static int run_read(struct unpack_report *rep, struct err *err)
+{
+    return write_down(DIFF_WHOLE, err);
+}
+
+static int run_changes(struct unpack_report *rep, struct err *err)
+{
+    static const struct wanted all;
+    int r = confine(CONFINE_READ, UNPACK_SECOND_FD, err);
+    if (r < 0)
+        return r;
+    return changes_write(-1, UNPACK_SECOND_FD, UNPACK_THIRD_FD, &all, UNPACK_FIRST_FD, err);
+}
+
+static int run_compare(struct unpack_report *rep, struct err *err)
+{
+    int r = confine(CONFINE_READ, UNPACK_SECOND_FD, err);
+    struct wanted ask = { 0 };
+    if (r == 0)
+        r = wanted_read(UNPACK_FIFTH_FD, &ask, err);
+    if (r == 0)
+        r = changes_write(UNPACK_FOURTH_FD, UNPACK_SECOND_FD, UNPACK_THIRD_FD, &ask,
+                          UNPACK_FIRST_FD, err);
+    wanted_done(&ask);
+    return r;
 }
 
 static int run_split(struct unpack_report *rep, struct err *err)
@@ -55,9 +99,9 @@ static const struct {
     const char *word;
     int (*run)(struct unpack_report *rep, struct err *err);
 } jobs[] = {
-    { UNPACK_APPLY, run_apply },
-    { UNPACK_DIFF, run_diff },
-    { UNPACK_SPLIT, run_split },
+    { UNPACK_APPLY, run_apply },     { UNPACK_DIFF, run_diff },   { UNPACK_READ, run_read },
+    { UNPACK_LAY, run_lay },         { UNPACK_SPLIT, run_split }, { UNPACK_CHANGES, run_changes },
+    { UNPACK_COMPARE, run_compare },
 };
 
 int main(int argc, char **argv)

@@ -18,6 +18,7 @@
  *   LIST   {flags}            PROCESS*, then OK             (one frame a process)
  *   PING                      OK {uptime_ms, procs}
  *   SHUTDOWN {grace_ms}       OK once every process is gone, or the grace has passed
+ *   PARK                      see wire/park.h
  *   FILE   {op, user, path..} what enum wire_file_op says: the connection is handed to a worker,
  *                             a fork of init that has become the user and does that one thing
  *
@@ -49,6 +50,10 @@ enum wire_type {
     WIRE_SHUTDOWN,
     WIRE_FILE,
     WIRE_PROBE, /* {port, [path]}: OK once 127.0.0.1 or ::1 takes a connection; path: {status} */
+    WIRE_PORTS, /* OK {port, text, inode}..: each TCP socket that listens, and its address */
+    WIRE_WHO,   /* {inode..}: OK {text..}: the program that has each socket open; "": none found */
+    WIRE_PARK,  /* the keeper's: see wire/park.h */
+    WIRE_PARK_NOW, /* raw: the name of a socket */
     /* on an attached connection, client to init */
     WIRE_INPUT = 32, /* raw bytes for stdin or the pty */
     WIRE_STDIN_EOF,

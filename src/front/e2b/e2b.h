@@ -16,7 +16,6 @@ bool e2b_is_open(const struct sandbox *s);
 #define E2B_OPEN "warren.e2b.open"   /* the name of that mark among the metadata */
 #define E2B_PRIVATE_PREFIX "warren." /* metadata of ours, not shown */
 
-#define E2B_WAKES "warren.e2b.wakes" /* among the metadata: a touch resumes it */
 #define TIMEOUT_V1_S 15
 #define TIMEOUT_V2_S 300
 
@@ -27,6 +26,14 @@ bool e2b_is_empty(const json_t *v); /* not there, null, {} or [] */
 bool e2b_is_private(const struct sandbox *s);
 /* What `network` says of coming in; the rest of it is not looked at. */
 int e2b_read_traffic(const json_t *network, struct sandbox_spec *spec, struct err *err);
+/* What it may reach: allow_internet_access, and what `network` says of going out. */
+int e2b_read_network(const json_t *object, struct sandbox_spec *spec, struct err *err);
+/* A failure because of a secret that is not there is the request's own. */
+int e2b_no_secret(struct err *err, int r);
+/* allowInternetAccess and network. */
+void e2b_put_network(struct jout *j, const struct sandbox *s);
+/* Of coming in, into `network`. */
+void e2b_put_access(struct jout *j, const struct sandbox *s);
 /* trafficAccessToken and domain. */
 void e2b_put_traffic(struct jout *j, struct request *req, const struct sandbox *s);
 int e2b_wake(struct request *req, const char *id);
@@ -66,7 +73,10 @@ const struct route *e2b_claim(const struct request *req);
 
 int e2b_health(struct request *req, struct err *err);
 
-/* The answer to create and connect. */
+bool e2b_is_paused(const struct sandbox *s); /* stopped is that too, without memory */
+
+/* The answer to create and connect; its members alone. */
+void e2b_put_sandbox(struct jout *j, struct request *req, const struct sandbox *s);
 int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox *s);
 
 /* One sandbox as lists and lookups show it: members only, no braces. */

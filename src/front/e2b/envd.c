@@ -75,9 +75,9 @@ static int check_token(struct request *req, const struct sandbox *s)
 
 int envd_go_in(struct request *req, const char *id, bool wake, struct envd *envd, struct err *err)
 {
-    int r = sandbox_enter(req->core, NULL, id, &envd->s, err);
+    int r = sandbox_enter_awake(req->core, NULL, id, &envd->s, err);
     if (r < 0 && wake && e2b_wake(req, id) >= 0)
-        r = sandbox_enter(req->core, NULL, id, &envd->s, err);
+        r = sandbox_enter_awake(req->core, NULL, id, &envd->s, err);
     if (r < 0)
         return err_set(err, ENOTCONN, "The sandbox was not found");
     envd->core = req->core;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
+#include "front/http/fields.h"
 #include "wire/keeper.h"
 
 #define MIB (1024ull * 1024)
@@ -28,10 +29,7 @@ int envd_tell_env(const struct sandbox *s, struct jout *j)
     int r = pairs_copy(&s->spec.env, &env);
     if (r >= 0)
         r = envd_put_env(s, &env); /* these are not the caller's to say */
-    jout_open(j, NULL, '{');
-    for (size_t i = 0; i < env.n; i++)
-        jout_member(j, env.names[i], env.values[i]);
-    jout_close(j, '}');
+    put_pairs(j, NULL, &env);
     pairs_done(&env);
     return r;
 }

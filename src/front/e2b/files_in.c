@@ -7,6 +7,7 @@
 #include "front/e2b/entry.h"
 #include "front/e2b/files.h"
 #include "front/http/coding.h"
+#include "front/http/fields.h"
 #include "front/http/multipart.h"
 
 #define WRITTEN_MAX 10000
@@ -210,12 +211,8 @@ const struct route_sink envd_files_sink = { sink_begin, sink_write, sink_end };
 
 static void put_metadata(struct jout *j, const struct pairs *metadata)
 {
-    if (metadata->n == 0)
-        return;
-    jout_open(j, "metadata", '{');
-    for (size_t i = 0; i < metadata->n; i++)
-        jout_member(j, metadata->names[i], metadata->values[i]);
-    jout_close(j, '}');
+    if (metadata->n)
+        put_pairs(j, "metadata", metadata);
 }
 
 static int reply_written(struct request *req, const struct upload *u)

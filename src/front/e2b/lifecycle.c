@@ -1,5 +1,4 @@
-/* A sandbox's life: how long, paused and resumed, its end. And what of it this server has not got,
- * refused in words. */
+/* A sandbox's life: how long, paused and resumed, its end. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,6 +23,18 @@ static int set_timeout(struct request *req, int64_t seconds, struct sandbox *ret
     return r < 0 ? e2b_failed(err, r, req->args[0]) : 0;
 }
 
+/* Older clients resume one only when its time cannot be set. */
+static int refuse_paused(struct request *req, struct err *err)
+{
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
+    if (r < 0)
+        return e2b_failed(err, r, req->args[0]);
+    return e2b_is_paused(&s) ? err_name(err, ENOENT, "sandbox_not_found",
+                                        "Sandbox \"%s\" is paused; resume it first", s.id)
+                             : 0;
+}
+
 int e2b_sandbox_timeout(struct request *req, struct err *err)
 {
     _cleanup_json_ json_t *object = NULL;
@@ -34,6 +45,8 @@ int e2b_sandbox_timeout(struct request *req, struct err *err)
         r = e2b_read_seconds(object, "timeout", &seconds, err);
     if (r == 0)
         r = err_name(err, EINVAL, "missing_field", "timeout is required");
+    if (r >= 0)
+        r = refuse_paused(req, err);
     if (r >= 0)
         r = set_timeout(req, seconds, &s, err);
     return r < 0 ? r : reply_empty(req);
@@ -78,16 +91,18 @@ int e2b_sandbox_refresh(struct request *req, struct err *err)
 }
 
 /* It runs again, and lives this long from now. */
-static int start(struct request *req, int64_t seconds, struct sandbox *ret_s, struct err *err)
+static int start(struct request *req, int64_t seconds, bool memory, struct sandbox *ret_s,
+                 struct err *err)
 {
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    int r = sandbox_start(req->core, req->owner, req->args[0], &s, err);
+    int r = sandbox_resume(req->core, req->owner, req->args[0], memory, &s, err);
     return r < 0 ? e2b_failed(err, r, req->args[0]) : set_timeout(req, seconds, ret_s, err);
 }
 
-/* How long it is to live from now on, unless the body is silent of it; and the sandbox. */
-static int read_timeout(struct request *req, int64_t *seconds, struct sandbox *ret_s,
-                        struct err *err)
+/* How long it is to live from now on, unless the body is silent of it; whether with the processes it
+ * had; and the sandbox. */
+static int read_resume(struct request *req, int64_t *seconds, bool *ret_memory,
+                       struct sandbox *ret_s, struct err *err)
 {
     _cleanup_json_ json_t *object = NULL;
     int r = e2b_read_optional(req, &object, err);
@@ -95,6 +110,7 @@ static int read_timeout(struct request *req, int64_t *seconds, struct sandbox *r
         r = e2b_read_seconds(object, "timeout", seconds, err);
     if (r < 0)
         return r;
+    *ret_memory = !json_is_false(json_object_get(object, "memory"));
     r = sandbox_get(req->core, req->owner, req->args[0], ret_s, err);
     return r < 0 ? e2b_failed(err, r, req->args[0]) : 0;
 }
@@ -104,11 +120,12 @@ int e2b_sandbox_connect(struct request *req, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     _cleanup_(sandbox_done) struct sandbox after = { 0 };
     int64_t seconds = TIMEOUT_V2_S;
-    int r = read_timeout(req, &seconds, &s, err);
+    bool memory = true;
+    int r = read_resume(req, &seconds, &memory, &s, err);
     if (r < 0)
         return r;
-    bool resumed = s.state == SANDBOX_STOPPED;
-    r = resumed ? start(req, seconds, &after, err) : extend(req, &s, seconds, &after, err);
+    bool resumed = e2b_is_paused(&s) || s.state == SANDBOX_PAUSING;
+    r = resumed ? start(req, seconds, memory, &after, err) : extend(req, &s, seconds, &after, err);
     return r < 0 ? r : e2b_reply_sandbox(req, resumed ? 201 : 200, &after);
 }
 
@@ -122,15 +139,13 @@ int e2b_sandbox_pause(struct request *req, struct err *err)
     r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
     if (r < 0)
         return e2b_failed(err, r, req->args[0]);
-    if (s.state == SANDBOX_STOPPED)
+    if (e2b_is_paused(&s))
         return err_name(err, EBUSY, "sandbox_not_running", "sandbox '%s' is already paused", s.id);
-    if (!json_is_false(json_object_get(object, "memory")))
-        return err_name(err, ENOTSUP, "not_supported",
-                        "pausing with memory is not supported by this server; with memory false "
-                        "the files are kept");
     sandbox_done(&s);
     s = (struct sandbox){ 0 };
-    r = sandbox_stop(req->core, req->owner, req->args[0], &s, err);
+    r = json_is_false(json_object_get(object, "memory"))
+            ? sandbox_stop(req->core, req->owner, req->args[0], &s, err)
+            : sandbox_pause(req->core, req->owner, req->args[0], &s, err);
     return r < 0 ? e2b_failed(err, r, req->args[0]) : reply_empty(req);
 }
 
@@ -139,12 +154,13 @@ int e2b_sandbox_resume(struct request *req, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     _cleanup_(sandbox_done) struct sandbox after = { 0 };
     int64_t seconds = TIMEOUT_V1_S;
-    int r = read_timeout(req, &seconds, &s, err);
+    bool memory = true;
+    int r = read_resume(req, &seconds, &memory, &s, err);
     if (r < 0)
         return r;
-    if (s.state != SANDBOX_STOPPED)
+    if (!e2b_is_paused(&s))
         return err_name(err, EBUSY, "sandbox_busy", "sandbox '%s' is already running", s.id);
-    r = start(req, seconds, &after, err);
+    r = start(req, seconds, memory, &after, err);
     return r < 0 ? r : e2b_reply_sandbox(req, 201, &after);
 }
 
@@ -152,7 +168,15 @@ int e2b_sandbox_resume(struct request *req, struct err *err)
 
 bool e2b_wakes(const struct sandbox *s)
 {
-    return pairs_get(&s->spec.metadata, E2B_WAKES) != NULL;
+    return s->spec.wake == WAKE_ALWAYS;
+}
+
+/* Paused by its own platform's ways it wakes unless it says never. */
+static bool sleeps(const struct sandbox *s)
+{
+    if (s->state == SANDBOX_PAUSED || s->state == SANDBOX_PAUSING)
+        return s->spec.wake != WAKE_NEVER;
+    return s->state == SANDBOX_STOPPED && e2b_wakes(s);
 }
 
 /* A stranger who guesses an id must not start anything. */
@@ -170,42 +194,11 @@ int e2b_wake(struct request *req, const char *id)
 {
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     _cleanup_(sandbox_done) struct sandbox after = { 0 };
-    if (sandbox_get(req->core, NULL, id, &s, NULL) < 0 || s.state != SANDBOX_STOPPED ||
-        !e2b_wakes(&s) || !may_wake(req, &s))
+    bool woken;
+    if (sandbox_get(req->core, NULL, id, &s, NULL) < 0 || !sleeps(&s) || !may_wake(req, &s))
         return -ENOENT;
-    /* Of several that touch it at once one starts it; to the others it runs already. */
-    return sandbox_start(req->core, s.owner, s.id, &after, NULL);
-}
-
-/* ---- what is not there ---- */
-
-static int refuse(struct request *req, const char *what, struct err *err)
-{
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-    if (r < 0)
-        return e2b_failed(err, r, req->args[0]);
-    return err_name(err, ENOTSUP, "not_supported",
-                    "%s needs a sandbox's memory to be saved, which this server cannot do yet; "
-                    "pausing with memory false keeps its files",
-                    what);
-}
-
-int e2b_sandbox_fork(struct request *req, struct err *err)
-{
-    return refuse(req, "a fork", err);
-}
-
-int e2b_sandbox_snapshot(struct request *req, struct err *err)
-{
-    return refuse(req, "a snapshot", err);
-}
-
-int e2b_snapshots(struct request *req, struct err *err)
-{
-    _cleanup_(buf_done) struct buf b = BUF_INIT(64);
-    struct jout j = JOUT_INIT(&b);
-    jout_open(&j, NULL, '['); /* none can be made: there are none */
-    jout_close(&j, ']');
-    return reply_json(req, 200, &j);
+    int r = sandbox_wake(req->core, NULL, s.id, &after, &woken, NULL);
+    if (r >= 0)
+        sandbox_leave(req->core, s.id);
+    return r;
 }

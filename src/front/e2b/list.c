@@ -57,7 +57,9 @@ static int read_metadata(const char *text, struct pairs *out, struct err *err)
 
 static int read_states(const struct request *req, unsigned *ret_states, struct err *err)
 {
-    unsigned running = 1u << SANDBOX_CREATING | 1u << SANDBOX_RUNNING | 1u << SANDBOX_STOPPING;
+    const unsigned running = 1u << SANDBOX_CREATING | 1u << SANDBOX_RUNNING | 1u << SANDBOX_FROZEN |
+                             1u << SANDBOX_STOPPING | 1u << SANDBOX_PAUSING;
+    const unsigned paused = 1u << SANDBOX_STOPPED | 1u << SANDBOX_PAUSED | 1u << SANDBOX_ARCHIVED;
     unsigned states = 0;
     for (size_t i = 0; i < req->uri.nparams; i++) {
         if (strcmp(req->uri.params[i].name, "state") != 0)
@@ -68,13 +70,13 @@ static int read_states(const struct request *req, unsigned *ret_states, struct e
             if (n == 7 && strncmp(text, "running", n) == 0)
                 states |= running;
             else if (n == 6 && strncmp(text, "paused", n) == 0)
-                states |= 1u << SANDBOX_STOPPED;
+                states |= paused;
             else
                 return err_name(err, EINVAL, "invalid_query", "'state' must be running or paused");
             text += n + (text[n] == ',');
         }
     }
-    *ret_states = states ? states : running | 1u << SANDBOX_STOPPED;
+    *ret_states = states ? states : running | paused;
     return 0;
 }
 
@@ -126,7 +128,8 @@ int e2b_sandbox_list(struct request *req, struct err *err)
 
 int e2b_sandbox_list_v1(struct request *req, struct err *err)
 {
-    struct sandbox_filter filter = { .limit = 1000, .states = 1u << SANDBOX_RUNNING };
+    struct sandbox_filter filter = { .limit = 1000,
+                                     .states = 1u << SANDBOX_RUNNING | 1u << SANDBOX_FROZEN };
     int r = read_metadata(uri_param(&req->uri, "metadata"), &filter.metadata, err);
     if (r >= 0)
         r = list(req, &filter, err);

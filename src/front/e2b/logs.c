@@ -167,7 +167,7 @@ static int add_processes(struct request *req, const struct sandbox *known, struc
     struct process *ps = NULL;
     size_t n = 0;
     int r = 0;
-    if (sandbox_enter(req->core, known->owner, known->id, &s, NULL) < 0)
+    if (sandbox_enter_awake(req->core, known->owner, known->id, &s, NULL) < 0)
         return 0; /* it does not run: init has taken its memory with it */
     if (process_list(req->core, &s, false, &ps, &n, NULL) >= 0)
         for (size_t i = n > PROCESSES_MAX ? n - PROCESSES_MAX : 0; r >= 0 && i < n; i++)
@@ -238,12 +238,25 @@ static void put_entry(struct jout *j, const struct line *line)
     jout_close(j, '}');
 }
 
+/* A line is JSON itself, as text: E2B's command reads it again. */
 static void put_plain(struct jout *j, const struct line *line)
 {
+    _cleanup_(buf_done) struct buf b = BUF_INIT(LINE_MAX * 8);
+    struct jout inner = JOUT_INIT(&b);
+    jout_open(&inner, NULL, '{');
+    jout_str(&inner, "level", level_names[line->level]);
+    jout_str(&inner, "logger", line->source);
+    jout_str(&inner, "message", line->text);
+    if (line->pid)
+        jout_int(&inner, "pid", line->pid);
+    jout_close(&inner, '}');
+    int r = jout_done(&inner);
     jout_open(j, NULL, '{');
     jout_time(j, "timestamp", line->time_ms);
-    jout_str(j, "line", line->text);
+    jout_str(j, "line", r < 0 ? "{}" : b.data);
     jout_close(j, '}');
+    if (r < 0 && j->r >= 0)
+        j->r = r;
 }
 
 static void put_list(struct jout *j, const char *key, const struct log *l, const struct wish *w,

@@ -3,6 +3,7 @@
  * credentials. */
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/base64.h"
 #include "core/key.h"
@@ -11,8 +12,10 @@
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
 #include "front/http/auth.h"
+#include "front/http/cors.h"
 #include "front/http/relay.h"
 #include "front/previews.h"
+#include "net/preview.h"
 
 #define INTERPRETER_PORT 49999
 #define DIAL_MS 5000
@@ -83,7 +86,6 @@ static void choose_drops(struct request *req, const char *drop[8])
     const char *plain = request_header(req, "X-API-Key");
     drop[n++] = "X-Access-Token";
     drop[n++] = "E2b-Traffic-Access-Token";
-    drop[n++] = "X-Warren-Team";
     drop[n++] = "E2b-Sandbox-Env"; /* ours to say */
     if (authorization && key_check(req->core, authorization, &key) >= 0)
         drop[n++] = "Authorization";
@@ -92,13 +94,19 @@ static void choose_drops(struct request *req, const char *drop[8])
     drop[n] = NULL;
 }
 
+/* As for who comes by a name of the port's own. */
+static bool is_ours(const char *name)
+{
+    return preview_own_field(name, strlen(name)) || strncasecmp(name, "X-Warren-", 9) == 0;
+}
+
 static int open_relay(struct request *req, struct visit *v, struct err *err)
 {
     _cleanup_(buf_done) struct buf env = BUF_INIT(2 * ENV_MAX);
     _cleanup_(buf_done) struct buf target = BUF_INIT(URI_MAX + 2);
     char host[32];
     const char *drop[8], *add[2] = { NULL };
-    struct relay_spec spec = { .fd = -1, .host = host, .drop = drop, .add = add };
+    struct relay_spec spec = { .fd = -1, .host = host, .drop = drop, .drops = is_ours, .add = add };
     struct err why = ERR_INIT;
 
     if (port_dial(v->core, &v->s, v->port, DIAL_MS, &spec.fd, &why) < 0) {
@@ -137,8 +145,8 @@ static int enter(struct request *req, struct visit *v, struct err *err)
         return err_name(err, EINVAL, "invalid_request", "Invalid sandbox port");
     (void)snprintf(v->id, sizeof(v->id), "%s", id);
     struct err why = ERR_INIT;
-    if (sandbox_enter(req->core, NULL, id, &v->s, &why) < 0 &&
-        (e2b_wake(req, id) < 0 || sandbox_enter(req->core, NULL, id, &v->s, &why) < 0)) {
+    if (sandbox_enter_awake(req->core, NULL, id, &v->s, &why) < 0 &&
+        (e2b_wake(req, id) < 0 || sandbox_enter_awake(req->core, NULL, id, &v->s, &why) < 0)) {
         v->gone = true;
         return 0;
     }
@@ -184,7 +192,7 @@ static bool is_running(struct request *req, const char *id)
 {
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     struct err none = ERR_INIT;
-    if (sandbox_enter(req->core, NULL, id, &s, &none) < 0)
+    if (sandbox_enter_awake(req->core, NULL, id, &s, &none) < 0)
         return false;
     sandbox_leave(req->core, id);
     return true;
@@ -209,9 +217,40 @@ static const struct route_sink port_sink = { port_begin, port_write, port_end };
 static const struct route port_route = { "*",         "/e2b/* (a port)", AUTH_NONE,
                                          BODY_STREAM, port_handle,       &port_sink };
 
+/* ---- what a browser asks before a page may ask ---- */
+
+/* It has no token, and the interpreter knows nothing of pages: the answer is ours. */
+static int answer_preflight(struct request *req, struct err *err)
+{
+    (void)err;
+    if (req->cors_origin) {
+        reply_header(req, "Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE");
+        reply_header(req, "Access-Control-Allow-Headers", "%s", cors_any_header);
+        reply_header(req, "Access-Control-Max-Age", "86400");
+    }
+    return reply_empty(req);
+}
+
+static const struct route preflight_route = { "OPTIONS", "/e2b/* (a port)", AUTH_NONE,
+                                              BODY_NONE, answer_preflight,  NULL };
+
+/* By its name, or of a request that will name a port: which one a preflight does not say. */
+static bool is_preflight(const struct request *req, const char *port)
+{
+    const char *wanted = request_header(req, "Access-Control-Request-Headers");
+    if (strcmp(req->method, "OPTIONS") != 0 ||
+        !request_header(req, "Access-Control-Request-Method"))
+        return false;
+    return port ? read_port(port) == INTERPRETER_PORT
+                : wanted && strcasestr(wanted, "e2b-sandbox-port");
+}
+
 const struct route *e2b_claim(const struct request *req)
 {
     const char *port = request_header(req, "E2b-Sandbox-Port");
-    bool mounted = strcmp(req->uri.segments[0], "e2b") == 0;
-    return mounted && port && read_port(port) != ENVD_PORT ? &port_route : NULL;
+    if (strcmp(req->uri.segments[0], "e2b") != 0)
+        return NULL;
+    if (is_preflight(req, port))
+        return &preflight_route;
+    return port && read_port(port) != ENVD_PORT ? &port_route : NULL;
 }

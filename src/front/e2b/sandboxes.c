@@ -7,6 +7,7 @@
 #include "core/token.h"
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
+#include "front/e2b/snapshots.h"
 #include "front/e2b/volumes.h"
 
 #define USER "user"
@@ -20,21 +21,31 @@ bool e2b_is_open(const struct sandbox *s)
 
 /* ---- answers ---- */
 
+bool e2b_is_paused(const struct sandbox *s)
+{
+    return s->state == SANDBOX_STOPPED || s->state == SANDBOX_PAUSED;
+}
+
+void e2b_put_sandbox(struct jout *j, struct request *req, const struct sandbox *s)
+{
+    char token[TOKEN_SIZE];
+    jout_str(j, "sandboxID", s->id);
+    jout_str(j, "templateID", e2b_template_of(s));
+    jout_str(j, "clientID", "warren");
+    jout_str(j, "envdVersion", ENVD_VERSION);
+    if (!e2b_is_open(s)) {
+        token_for(req->core, ENVD_TOKEN, s->id, token);
+        jout_str(j, "envdAccessToken", token);
+    }
+    e2b_put_traffic(j, req, s);
+}
+
 int e2b_reply_sandbox(struct request *req, unsigned status, const struct sandbox *s)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(64 * 1024);
     struct jout j = JOUT_INIT(&b);
-    char token[TOKEN_SIZE];
     jout_open(&j, NULL, '{');
-    jout_str(&j, "sandboxID", s->id);
-    jout_str(&j, "templateID", e2b_template_of(s));
-    jout_str(&j, "clientID", "warren");
-    jout_str(&j, "envdVersion", ENVD_VERSION);
-    if (!e2b_is_open(s)) {
-        token_for(req->core, ENVD_TOKEN, s->id, token);
-        jout_str(&j, "envdAccessToken", token);
-    }
-    e2b_put_traffic(&j, req, s);
+    e2b_put_sandbox(&j, req, s);
     jout_close(&j, '}');
     return reply_json(req, status, &j);
 }
@@ -48,7 +59,7 @@ void e2b_put_listed(struct jout *j, const struct sandbox *s)
     jout_time(j, "startedAt", s->started_ms);
     /* The SDKs want a moment; what has no end ends a year from now. */
     jout_time(j, "endAt", s->expires_ms ? s->expires_ms : clock_now_ms() + 365 * DAY_MS);
-    jout_str(j, "state", s->state == SANDBOX_STOPPED ? "paused" : "running");
+    jout_str(j, "state", e2b_is_paused(s) ? "paused" : "running");
     jout_uint(j, "cpuCount", (s->spec.cpu_millis + 999) / 1000);
     jout_uint(j, "memoryMB", s->spec.memory_bytes / MIB);
     jout_uint(j, "diskSizeMB", s->spec.disk_bytes / MIB);
@@ -108,28 +119,13 @@ int e2b_read_seconds(const json_t *object, const char *member, int64_t *ret_s, s
     return 1;
 }
 
-/* Coming in (traffic.c) there is; of going out only what is so anyway. */
-static int refuse_egress(const json_t *network, struct err *err)
-{
-    static const char *const members[] = { "allowOut", "rules", "egressProxy", "httpsPorts" };
-    for (size_t i = 0; i < ARRAY_LEN(members); i++)
-        if (!e2b_is_empty(json_object_get(network, members[i])))
-            return err_name(err, ENOTSUP, "not_supported",
-                            "'network.%s' is not supported by this server", members[i]);
-    return 0;
-}
-
 static int refuse_missing_parts(const json_t *object, struct err *err)
 {
-    /* Each needs a part that this server does not have yet: told, never pretended. */
-    static const char *const members[] = { "iam", "mcp" };
-    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-        const json_t *v = json_object_get(object, members[i]);
-        if (!e2b_is_empty(v))
-            return err_name(err, ENOTSUP, "not_supported", "'%s' is not supported by this server",
-                            members[i]);
-    }
-    return refuse_egress(json_object_get(object, "network"), err);
+    /* It needs a part that this server does not have: told, never pretended. Of 'mcp' there is nothing
+     * to do here: the client itself starts the gateway, where the template has one. */
+    if (!e2b_is_empty(json_object_get(object, "iam")))
+        return err_name(err, ENOTSUP, "not_supported", "'iam' is not supported by this server");
+    return 0;
 }
 
 /* What becomes of it when its time is over, and when it is touched after that. */
@@ -143,13 +139,8 @@ static int read_lifecycle(const json_t *object, struct sandbox_spec *spec, struc
     if (!memory && wakes)
         return err_name(err, EINVAL, "invalid_field",
                         "autoResume needs the memory: autoPauseMemory must not be false");
-    if (pauses && memory)
-        return err_name(err, ENOTSUP, "not_supported",
-                        "'autoPause' with memory is not supported by this server; with "
-                        "autoPauseMemory false the files are kept");
-    spec->on_timeout = pauses ? END_STOP : END_DELETE;
-    if (wakes && pairs_add(&spec->metadata, E2B_WAKES, "1") < 0)
-        return err_set(err, ENOMEM, "cannot allocate a sandbox");
+    spec->on_timeout = !pauses ? END_DELETE : memory ? END_PAUSE : END_STOP;
+    spec->wake = wakes ? WAKE_ALWAYS : WAKE_NEVER;
     return 0;
 }
 
@@ -196,6 +187,8 @@ static int read_spec(struct request *req, const json_t *object, int64_t timeout_
     r = read_lifecycle(object, spec, err);
     if (r >= 0)
         r = e2b_read_traffic(json_object_get(object, "network"), spec, err);
+    if (r >= 0)
+        r = e2b_read_network(object, spec, err);
     if (r < 0)
         return r;
     if (t.id[0])
@@ -208,6 +201,7 @@ static int create(struct request *req, int64_t timeout_s, bool may_be_open, stru
     _cleanup_json_ json_t *object = NULL;
     _cleanup_(sandbox_spec_done) struct sandbox_spec spec;
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    _cleanup_(checkpoint_done) struct checkpoint from = { 0 };
 
     sandbox_spec_init(&spec);
     int r = request_json(req, &object, err);
@@ -215,8 +209,10 @@ static int create(struct request *req, int64_t timeout_s, bool may_be_open, stru
         r = read_spec(req, object, timeout_s, &spec, err);
     if (r >= 0 && may_be_open && !json_is_true(json_object_get(object, "secure")))
         r = pairs_add(&spec.metadata, E2B_OPEN, "1");
+    bool snapshot = r >= 0 && !spec.template && e2b_snapshot_find(req, spec.image, &from) >= 0;
     if (r >= 0)
-        r = sandbox_create(req->core, req->owner, &spec, &s, err);
+        r = e2b_no_secret(err, snapshot ? e2b_snapshot_start(req, &from, &spec, &s, err)
+                                        : sandbox_create(req->core, req->owner, &spec, &s, err));
     if (r < 0 && err->what && strcmp(err->what, "image_not_found") == 0)
         return err_name(err, ENOENT, "image_not_found", "template '%.64s' not found", spec.image);
     return r < 0 ? r : e2b_reply_sandbox(req, 201, &s);
@@ -251,8 +247,9 @@ int e2b_sandbox_get(struct request *req, struct err *err)
         jout_str(&j, "envdAccessToken", token);
     }
     e2b_put_traffic(&j, req, &s);
+    e2b_put_network(&j, &s);
     jout_open(&j, "lifecycle", '{');
-    jout_str(&j, "onTimeout", s.spec.on_timeout == END_STOP ? "pause" : "kill");
+    jout_str(&j, "onTimeout", s.spec.on_timeout == END_DELETE ? "kill" : "pause");
     jout_bool(&j, "autoResume", e2b_wakes(&s));
     jout_close(&j, '}');
     jout_close(&j, '}');

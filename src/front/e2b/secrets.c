@@ -5,6 +5,7 @@
 #include "core/secret.h"
 #include "front/e2b/e2b.h"
 #include "front/e2b/secrets.h"
+#include "front/http/fields.h"
 
 #define LIMIT_MAX 100
 
@@ -14,10 +15,7 @@ static void put_secret(struct jout *j, const struct secret *s)
     jout_str(j, "secretID", s->id);
     jout_str(j, "name", s->name);
     jout_uint(j, "currentVersion", s->version);
-    jout_open(j, "metadata", '{');
-    for (size_t i = 0; i < s->metadata.n; i++)
-        jout_member(j, s->metadata.names[i], s->metadata.values[i]);
-    jout_close(j, '}');
+    put_pairs(j, "metadata", &s->metadata);
     jout_time(j, "createdAt", s->created_ms);
     jout_time(j, "updatedAt", s->updated_ms);
     jout_close(j, '}');

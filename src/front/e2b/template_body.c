@@ -220,6 +220,7 @@ int e2b_build_body_read(struct request *req, const json_t *object, struct e2b_bu
     body.recipe.steps.workdir = HOME;
     body.recipe.no_cache = json_is_true(json_object_get(object, "force"));
     body.recipe.trusted = req->admin;
+    body.recipe.network = "open"; /* as these clients expect: steps install packages */
     int r = read_base(req, object, &body.recipe, err);
     if (r >= 0)
         r = read_steps(json_object_get(object, "steps"), &body, err);

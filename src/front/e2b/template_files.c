@@ -7,6 +7,7 @@
 #include "core/token.h"
 #include "core/upload.h"
 #include "front/e2b/templates.h"
+#include "net/preview.h"
 
 #define PURPOSE "e2b.upload"
 #define LINK_S (60 * 60)
@@ -17,6 +18,15 @@ static int token_text(char *out, size_t size, const char *owner, const char *has
 {
     int n = snprintf(out, size, "%s/%s/%s", owner, hash, until);
     return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
+/* At api.<domain> every path has the mount put before it: a link to there must not name it again. */
+static const char *mount_at(const struct request *req, const char *host)
+{
+    char domain[PREVIEW_DOMAIN_MAX + 1];
+    const char *text = req->preview_domain ? req->preview_domain : "";
+    (void)snprintf(domain, sizeof(domain), "%.*s", (int)preview_name_len(text, strlen(text)), text);
+    return preview_is_api(host, strlen(host), domain) ? "" : "/e2b";
 }
 
 static int reply_link(struct request *req, const char *name, const char *hash, bool present)
@@ -31,9 +41,11 @@ static int reply_link(struct request *req, const char *name, const char *hash, b
     if (r < 0)
         return r;
     token_for(req->core, PURPOSE, subject, token);
-    r = buf_printf(&url, "%s://%s/e2b/templates/%s/files/%s?team=%s&until=%s&token=%s",
-                   proto && strcasecmp(proto, "https") == 0 ? "https" : "http",
-                   host ? host : "localhost", name, hash, req->owner, until, token);
+    if (!host)
+        host = "localhost";
+    r = buf_printf(&url, "%s://%s%s/templates/%s/files/%s?team=%s&until=%s&token=%s",
+                   proto && strcasecmp(proto, "https") == 0 ? "https" : "http", host,
+                   mount_at(req, host), name, hash, req->owner, until, token);
     if (r < 0)
         return r;
     jout_open(&j, NULL, '{');

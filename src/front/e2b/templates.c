@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "front/e2b/envd.h"
+#include "front/e2b/snapshots.h"
 #include "front/e2b/templates.h"
 
 #define MIB (1024ull * 1024)
@@ -254,6 +255,11 @@ int e2b_template_alias(struct request *req, struct err *err)
 int e2b_template_delete(struct request *req, struct err *err)
 {
     struct e2b_name name;
+    _cleanup_(checkpoint_done) struct checkpoint c = { 0 };
+    if (e2b_snapshot_find(req, req->args[0], &c) >= 0) {
+        int r = checkpoint_remove(req->core, req->owner, NULL, c.id, err);
+        return r < 0 ? r : reply_empty(req);
+    }
     int r = e2b_name_parse(req, req->args[0], &name, err);
     if (r >= 0)
         r = template_forget(req->core, req->owner, name.name, err);

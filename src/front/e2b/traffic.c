@@ -1,5 +1,5 @@
 /* Who may reach a sandbox's ports from outside, and what its servers are told: the part of E2B's
- * `network` that is about coming in. It is kept among the metadata, where previews look for it. */
+ * `network` that is about coming in. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 bool e2b_is_private(const struct sandbox *s)
 {
-    return pairs_get(&s->spec.metadata, PREVIEWS_PRIVATE) != NULL;
+    return s->spec.preview == PREVIEW_PRIVATE;
 }
 
 /* A host, which may hold "${PORT}". */
@@ -30,8 +30,8 @@ int e2b_read_traffic(const json_t *network, struct sandbox_spec *spec, struct er
     if (public && !json_is_boolean(public) && !json_is_null(public))
         return err_name(err, EINVAL, "invalid_field",
                         "'network.allowPublicTraffic' must be true or false");
-    if (json_is_false(public) && pairs_add(&spec->metadata, PREVIEWS_PRIVATE, "1") < 0)
-        return err_set(err, ENOMEM, "cannot allocate a sandbox");
+    if (json_is_boolean(public))
+        spec->preview = json_is_true(public) ? PREVIEW_PUBLIC : PREVIEW_PRIVATE;
     if (!mask || json_is_null(mask))
         return 0;
     if (!json_is_string(mask) || !is_host(json_string_value(mask)))
@@ -53,4 +53,12 @@ void e2b_put_traffic(struct jout *j, struct request *req, const struct sandbox *
         jout_str(j, "domain", req->preview_domain);
     else
         jout_null(j, "domain");
+}
+
+void e2b_put_access(struct jout *j, const struct sandbox *s)
+{
+    const char *mask = pairs_get(&s->spec.metadata, PREVIEWS_HOST);
+    jout_bool(j, "allowPublicTraffic", !e2b_is_private(s));
+    if (mask)
+        jout_str(j, "maskRequestHost", mask);
 }

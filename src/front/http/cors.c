@@ -5,10 +5,12 @@
 
 const char cors_exposed[] =
     "Accept-Ranges, Content-Range, ETag, Idempotency-Replayed, Last-Modified, Location, "
-    "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id";
+    "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Next-Token, "
+    "X-Request-Id, X-Total-Running";
 const char cors_headers[] =
     "Accept, Authorization, Content-Encoding, Content-Type, Idempotency-Key, If-Match, "
     "If-None-Match, Range, X-API-Key, X-Request-Id, X-Warren-Team";
+const char cors_any_header[] = "*, Authorization"; /* which the asterisk does not mean */
 
 /* scheme://host[:port], nothing behind it. */
 static bool is_origin(const char *p, size_t n)

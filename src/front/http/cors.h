@@ -16,3 +16,5 @@ const char *cors_allows(const char *origins, const char *origin);
 
 extern const char cors_exposed[]; /* the answers' headers that a page may read */
 extern const char cors_headers[]; /* the requests' headers that a page may send */
+/* The same for a dialect, whose clients send many of their own. */
+extern const char cors_any_header[];

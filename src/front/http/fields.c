@@ -240,3 +240,11 @@ int as_env(const json_t *v, const struct field *f, void *at, struct err *err)
             r = refuse(f, err, "an object whose names are not empty and have no '='");
     return r;
 }
+
+void put_pairs(struct jout *j, const char *key, const struct pairs *p)
+{
+    jout_open(j, key, '{');
+    for (size_t i = 0; i < p->n; i++)
+        jout_member(j, p->names[i], p->values[i]);
+    jout_close(j, '}');
+}

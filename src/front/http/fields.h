@@ -49,5 +49,9 @@ int as_seconds(const json_t *v, const struct field *f, void *at, struct err *err
 int as_choice(const json_t *v, const struct field *f, void *at, struct err *err);  /* an enum */
 int as_texts(const json_t *v, const struct field *f, void *at, struct err *err);   /* char ** */
 int as_pairs(const json_t *v, const struct field *f, void *at, struct err *err); /* struct pairs */
+/* The way out of what as_pairs read: an object of texts. */
+struct jout;
+struct pairs;
+void put_pairs(struct jout *j, const char *key, const struct pairs *p);
 /* As as_pairs, for names that go into an environment: not empty, no '='. */
 int as_env(const json_t *v, const struct field *f, void *at, struct err *err);

@@ -33,13 +33,12 @@ static bool find(const char *head, size_t n, const char *name, struct field *ret
     return false;
 }
 
-bool glance_is_preview(const char *head, size_t n, const char *domain)
+void glance(const char *head, size_t n, const char *domain, struct glance *ret_g)
 {
-    struct field host, other;
-    char id[ID_SIZE];
-    unsigned port;
-    if (find(head, n, "Host", &host) &&
-        (preview_host(host.p, host.n, domain, id, &port) || preview_is_api(host.p, host.n, domain)))
-        return true;
-    return find(head, n, "Upgrade", &other) && find(head, n, "E2b-Sandbox-Port", &other);
+    struct field host = { "", 0 }, other;
+    (void)find(head, n, "Host", &host);
+    *ret_g = (struct glance){ .host = host.p, .host_len = host.n };
+    ret_g->preview =
+        preview_is_below(host.p, host.n, domain) ||
+        (find(head, n, "Upgrade", &other) && find(head, n, "E2b-Sandbox-Port", &other));
 }

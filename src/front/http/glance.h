@@ -6,6 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* It is for a port of a sandbox: its Host is a preview's, or E2B's headers name a port and it wants to
- * become something else than HTTP. `head` need not be whole. */
-bool glance_is_preview(const char *head, size_t n, const char *domain);
+struct glance {
+    /* It is for a port of a sandbox: its Host is below the domain of previews, or E2B's headers name a
+     * port and it wants to become something else than HTTP. */
+    bool preview;
+    const char *host; /* in `head`; as the client sent it */
+    size_t host_len;
+};
+
+/* `head` need not be whole. */
+void glance(const char *head, size_t n, const char *domain, struct glance *ret_g);

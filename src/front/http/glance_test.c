@@ -8,7 +8,9 @@
 
 static bool preview(const char *head)
 {
-    return glance_is_preview(head, strlen(head), "localhost");
+    struct glance g;
+    glance(head, strlen(head), "localhost", &g);
+    return g.preview;
 }
 
 TEST(glance_tells_previews_from_the_api)
@@ -20,7 +22,9 @@ TEST(glance_tells_previews_from_the_api)
         preview("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nE2b-Sandbox-Port: 80\r\n\r\n"));
     CHECK(!preview("GET / HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Port: 80\r\n\r\n"));
     CHECK(preview("GET / HTTP/1.1\r\nHost: api.localhost:7070\r\n\r\n"));
+    CHECK(preview("GET / HTTP/1.1\r\nHost: nobody.localhost:7070\r\n\r\n")); /* told so */
     CHECK(!preview("GET / HTTP/1.1\r\nHost: localhost:7070\r\n\r\n"));
+    CHECK(!preview("GET / HTTP/1.1\r\nHost: notlocalhost\r\n\r\n"));
     CHECK(!preview("GET /80-" ID ".localhost HTTP/1.1\r\nX-Host: 80-" ID ".localhost\r\n\r\n"));
     CHECK(!preview("GET / HTTP/1.1\r\nHost:\r\n\r\n"));
     CHECK(!preview("GET / HTTP/1.1\r\nHost"));

@@ -199,7 +199,7 @@ static void go_on(struct relay *r)
 
 struct copying {
     struct relay *r;
-    const char *const *drop;
+    const struct relay_spec *spec;
     int failed;
     bool accept;
 };
@@ -217,7 +217,8 @@ static enum MHD_Result copy_header(void *cls, enum MHD_ValueKind kind, const cha
                                    const char *value)
 {
     struct copying *c = cls;
-    if (is_one_of(name, of_connection) || is_one_of(name, c->drop))
+    if (is_one_of(name, of_connection) || is_one_of(name, c->spec->drop) ||
+        (c->spec->drops && c->spec->drops(name)))
         return MHD_YES;
     c->accept = c->accept || strcasecmp(name, "Accept") == 0;
     _cleanup_(buf_done) struct buf line = BUF_INIT(HEADER_LINE_MAX);
@@ -231,7 +232,7 @@ static enum MHD_Result copy_header(void *cls, enum MHD_ValueKind kind, const cha
 
 static int set_headers(struct relay *r, const struct relay_spec *spec)
 {
-    struct copying c = { .r = r, .drop = spec->drop };
+    struct copying c = { .r = r, .spec = spec };
     (void)MHD_get_connection_values(r->req->con, MHD_HEADER_KIND, copy_header, &c);
     int k = c.failed < 0 ? c.failed : 0;
     for (const char *const *line = spec->add; k >= 0 && line && *line; line++)
@@ -242,6 +243,8 @@ static int set_headers(struct relay *r, const struct relay_spec *spec)
         k = add_line(r, host);
     if (k >= 0)
         k = add_line(r, "Expect:");
+    if (k >= 0) /* it is the last: what of its body a server leaves unread is no request */
+        k = add_line(r, "Connection: close");
     if (k >= 0 && !c.accept)
         k = add_line(r, "Accept:");
     return k;

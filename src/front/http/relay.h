@@ -10,11 +10,12 @@
 struct relay;
 
 struct relay_spec {
-    int fd;                  /* connected; taken, also on failure */
-    const char *host;        /* the Host that the server sees */
-    const char *target;      /* path and query, as they go on the request line */
-    const char *const *drop; /* headers of the request that stay here; NULL-terminated */
-    const char *const *add;  /* "Name: value" lines that it gets; NULL-terminated, or NULL */
+    int fd;                          /* connected; taken, also on failure */
+    const char *host;                /* the Host that the server sees */
+    const char *target;              /* path and query, as they go on the request line */
+    const char *const *drop;         /* headers of the request that stay here; NULL-terminated */
+    bool (*drops)(const char *name); /* others that do; NULL: none */
+    const char *const *add; /* "Name: value" lines that it gets; NULL-terminated, or NULL */
 };
 
 /* Copies what it needs; keeps req. relay_free. */

@@ -1,5 +1,6 @@
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <stdarg.h>
 #include <string.h>
@@ -23,6 +24,8 @@ static const struct {
     { "invalid_json", 400 },
     { "invalid_field", 400 },
     { "invalid_network", 400 },
+    { "invalid_binding", 400 },
+    { "invalid_proxy", 400 },
     { "unknown_field", 400 },
     { "missing_field", 400 },
     { "invalid_query", 400 },
@@ -64,12 +67,25 @@ static const struct {
     { "team_not_found", 404 },
     { "template_not_found", 404 },
     { "volume_not_found", 404 },
+    { "checkpoint_not_found", 404 },
+    { "lease_not_found", 404 },
+    { "lease_limit", 409 },
+    { "archive_not_found", 404 },
     { "secret_not_found", 404 },
+    { "token_not_found", 404 },
+    { "name_not_found", 404 },
     { "build_not_found", 404 },
     { "upload_not_found", 404 },
     { "method_not_allowed", 405 },
     { "not_acceptable", 406 },
     { "name_taken", 409 },
+    { "ambiguous_name", 409 },
+    { "different_images", 409 },
+    { "archive_corrupt", 409 },
+    { "checkpoint_away", 409 },
+    { "sandbox_archived", 409 },
+    { "not_a_fork", 409 },
+    { "parent_gone", 409 },
     { "build_started", 409 },
     { "sandbox_not_running", 409 },
     { "sandbox_busy", 409 },
@@ -88,6 +104,9 @@ static const struct {
     { "file_changed", 409 },
     { "directory_not_empty", 409 },
     { "too_many_watches", 409 },
+    { "checkpoint_in_use", 409 },
+    { "cannot_dump", 409 },
+    { "cannot_restore", 409 },
     { "precondition_failed", 412 },
     { "body_too_large", 413 },
     { "range_not_satisfiable", 416 },
@@ -96,8 +115,14 @@ static const struct {
     { "registry_unauthorized", 424 },
     { "registry_not_found", 424 },
     { "registry_failed", 424 },
+    { "bucket_unreachable", 424 },
+    { "archive_failed", 424 },
     { "template_not_ready", 424 },
+    { "upgrade_required", 426 },
     { "too_many_requests", 429 },
+    { "memory_unsupported", 501 },
+    { "buckets_unsupported", 501 },
+    { "archive_unavailable", 501 },
     { "port_closed", 502 },
     { "keeper_unavailable", 503 },
     { "capacity", 503 },
@@ -367,4 +392,32 @@ int reply_bytes(struct request *req, unsigned status, const char *type, uint64_t
     int r = queue(req, status, res);
     req->streaming = r >= 0;
     return r;
+}
+
+void reply_upgraded(struct request *req, int fd)
+{
+    void (*take)(void *arg, int fd) = req->take;
+    req->take = NULL;
+    if (take)
+        take(req->take_arg, fd);
+}
+
+/* The library goes on owning its descriptor until it is told that the connection is over, which is
+ * now: ours is a copy. Who speaks before the answer does not speak the protocol. */
+static void on_upgraded(void *cls, struct MHD_Connection *con, void *req_cls, const char *extra,
+                        size_t extra_n, MHD_socket sock, struct MHD_UpgradeResponseHandle *handle)
+{
+    reply_upgraded(req_cls, extra_n ? -1 : fcntl(sock, F_DUPFD_CLOEXEC, 0));
+    (void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+}
+
+int reply_upgrade(struct request *req, const char *protocol, void (*take)(void *arg, int fd),
+                  void *arg)
+{
+    struct MHD_Response *res = MHD_create_response_for_upgrade(on_upgraded, NULL);
+    req->take = take; /* called at the latest when the request is over */
+    req->take_arg = arg;
+    if (res)
+        (void)MHD_add_response_header(res, "Upgrade", protocol);
+    return queue(req, 101, res);
 }

@@ -108,3 +108,12 @@ int request_json(const struct request *req, json_t **ret_object, struct err *err
 {
     return fields_parse(req->body.data, req->body.len, ret_object, err);
 }
+
+int request_fields(const struct request *req, const struct field *fields, size_t n, void *target,
+                   uint32_t *ret_seen, struct err *err)
+{
+    _cleanup_json_ json_t *object = NULL;
+    uint32_t seen;
+    int r = request_json(req, &object, err);
+    return r < 0 ? r : fields_decode(object, fields, n, target, ret_seen ? ret_seen : &seen, err);
+}

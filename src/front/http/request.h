@@ -34,6 +34,7 @@ struct request {
     struct core *core;
     struct metrics *metrics;
     const char *preview_domain; /* as clients write it; NULL: none */
+    bool preview_tls;           /* and they come by TLS */
     const char *method;
     char *target; /* as it stood on the request line; NULL: no memory */
     struct uri uri;
@@ -67,8 +68,10 @@ struct request {
         char value[REQUEST_REPLY_VALUE];
     } headers[REQUEST_REPLY_HEADERS];
     size_t nheaders;
-    struct buf passed;         /* name NUL value NUL ...: headers of another server's answer */
-    bool relayed;              /* the answer is another server's: nothing of ours belongs into it */
+    struct buf passed; /* name NUL value NUL ...: headers of another server's answer */
+    bool relayed;      /* the answer is another server's: nothing of ours belongs into it */
+    void (*take)(void *arg, int fd); /* reply_upgrade's, until it was called */
+    void *take_arg;
     struct replay *replay;     /* once.h; NULL: none */
     struct replay_answer kept; /* for it */
 };
@@ -94,6 +97,10 @@ int request_param_bool(const struct request *req, const char *name, bool *ret_v,
 /* ---- the body ---- */
 
 int request_json(const struct request *req, json_t **ret_object, struct err *err);
+/* The body's object into `target`, by a table (fields.h); ret_seen may be NULL. */
+struct field;
+int request_fields(const struct request *req, const struct field *fields, size_t n, void *target,
+                   uint32_t *ret_seen, struct err *err);
 static inline void cleanup_json(json_t **v)
 {
     json_decref(*v);
@@ -137,6 +144,13 @@ struct reply_reader {
 int reply_bytes(struct request *req, unsigned status, const char *type, uint64_t length,
                 const struct reply_reader *reader, void *arg);
 int reply_status(struct request *req, unsigned status); /* no body */
+
+/* 101: the connection becomes `protocol`. `take` gets it once the head is sent: non-blocking, its
+ * own to close, nothing read from it yet; -1 when that could not be. Called once, also when
+ * this fails. */
+int reply_upgrade(struct request *req, const char *protocol, void (*take)(void *arg, int fd),
+                  void *arg);
+void reply_upgraded(struct request *req, int fd); /* the server's own */
 
 /* The status that a failure's name has; 500 for one that has none. */
 unsigned reply_status_of(const struct err *err);

@@ -1,24 +1,16 @@
-#include "front/http/server.h"
+#include "front/http/server_private.h"
 
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "core/key.h"
-#include "core/team.h"
+#include "base/sanitized.h"
 #include "front/http/acceptor.h"
-#include "front/http/auth.h"
-#include "front/http/cors.h"
-#include "front/http/limiter.h"
-#include "front/http/metrics.h"
 #include "front/http/once.h"
-#include "front/http/request.h"
 
 #define LOG_MODULE "http"
 
@@ -26,39 +18,8 @@
 #define CONNECTION_BYTES (256 * 1024) /* a request head; half of it is one piece of an upload */
 #define IDLE_TIMEOUT_S 60             /* between two bytes of a request, and between requests */
 #define BODY_TIMEOUT_MS 300000        /* for a whole body that is not an upload */
-#define IGNORED_BODY_MAX (64 * 1024)  /* where no body is wanted */
 #define DRAIN_STRANGER_MAX (64 * 1024 * 1024) /* read on after refusing someone without a key */
-
-/* Sanitizers need several times the stack. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define STACK_BYTES (2 * 1024 * 1024)
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STACK_BYTES (2 * 1024 * 1024)
-#endif
-#ifndef STACK_BYTES
-#define STACK_BYTES (256 * 1024)
-#endif
-
-struct endpoint {
-    struct server *server;
-    struct MHD_Daemon *daemon;
-    bool admin;
-};
-
-struct server {
-    struct server_config config;
-    struct endpoint endpoints[2];
-    struct acceptor *acceptor; /* NULL: no TCP */
-    pthread_mutex_t taking;    /* a daemon that connections are given to does not end meanwhile */
-    struct metrics metrics;
-    struct auth *auth;
-    struct limiter *limiter; /* NULL: no limit */
-    char boot[7];            /* request ids: which life of the daemon, and a count */
-    _Atomic uint64_t count;
-    _Atomic int working; /* requests in a handler, streams not counted */
-};
+#define STACK_BYTES (SANITIZED ? 2 * 1024 * 1024 : 256 * 1024)
 
 /* ---- the beginning: the request line is there ---- */
 
@@ -76,6 +37,7 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
     req->core = s->config.core;
     req->metrics = &s->metrics;
     req->preview_domain = s->config.preview_domain;
+    req->preview_tls = s->config.preview_tls;
     req->con = con;
     req->fd = -1;
     req->began_us = clock_mono_us();
@@ -83,211 +45,6 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
     req->refused = uri_parse(target, strlen(target), &req->uri, &req->err) < 0;
     atomic_fetch_add_explicit(&s->metrics.in_flight, 1, memory_order_relaxed);
     return req;
-}
-
-/* ---- the head is there ---- */
-
-struct head {
-    unsigned lengths, codings, hosts, keys;
-};
-
-static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                    const char *value)
-{
-    struct head *h = cls;
-    h->lengths += strcasecmp(name, "Content-Length") == 0;
-    h->codings += strcasecmp(name, "Transfer-Encoding") == 0;
-    h->hosts += strcasecmp(name, "Host") == 0;
-    h->keys += strcasecmp(name, "Authorization") == 0;
-    return MHD_YES;
-}
-
-/* A head that two readers could understand differently is the start of request smuggling. */
-static int check_head(struct request *req, struct err *err)
-{
-    struct head h = { 0 };
-    (void)MHD_get_connection_values(req->con, MHD_HEADER_KIND, count_header, &h);
-    if (h.lengths > 1 || h.codings > 1 || h.hosts > 1 || h.keys > 1 || (h.lengths && h.codings))
-        return err_name(err, EINVAL, "invalid_request",
-                        "a header that may be there once is there twice, or contradicts another");
-    return 0;
-}
-
-/* X-Warren-Team: an operator's request for another team. */
-static int take_team(struct request *req, struct err *err)
-{
-    const char *team = request_header(req, "X-Warren-Team");
-    if (!team)
-        return 0;
-    if (!req->admin)
-        return strcmp(team, req->owner) == 0
-                   ? 0
-                   : err_name(err, EPERM, "forbidden",
-                              "X-Warren-Team is for the operator; this key belongs to team '%s'",
-                              req->owner);
-    if (!name_valid(team) || !team_exists(req->core, team))
-        return err_name(err, ENOENT, "team_not_found", "no team '%.64s' here", team);
-    (void)snprintf(req->owner, sizeof(req->owner), "%s", team);
-    req->for_team = true;
-    return 0;
-}
-
-/* A client's own id joins its log and ours; anything odd could forge a line of either. */
-static void take_id(struct request *req)
-{
-    const char *id = request_header(req, "X-Request-Id");
-    size_t n =
-        id ? strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") : 0;
-    if (n > 0 && n < REQUEST_ID_MAX && !id[n])
-        memcpy(req->id, id, n + 1);
-    log_set_request(req->id);
-}
-
-static int check_rate(struct endpoint *ep, struct request *req, const char *key, struct err *err)
-{
-    struct limiter *l = ep->server->limiter;
-    struct limiter_state s;
-    if (!l || ep->admin || !key)
-        return 0;
-    bool ok = limiter_take(l, limiter_who(l, key), clock_mono_us(), &s);
-    reply_header(req, "RateLimit-Limit", "%u", s.limit);
-    reply_header(req, "RateLimit-Remaining", "%u", s.remaining);
-    reply_header(req, "RateLimit-Reset", "%u", s.reset_s);
-    if (ok)
-        return 0;
-    req->retry_after_s = s.retry_s;
-    atomic_fetch_add_explicit(&ep->server->metrics.rate_limited, 1, memory_order_relaxed);
-    return err_name(err, EAGAIN, "too_many_requests",
-                    "this key has made too many requests; try again in %u s", s.retry_s);
-}
-
-static int check_key(struct endpoint *ep, struct request *req, struct err *err)
-{
-    const char *text =
-        auth_key_text(request_header(req, "Authorization"), request_header(req, "X-API-Key"));
-    struct key key;
-    if (text && key_check(req->core, text, &key) >= 0) {
-        memcpy(req->owner, key.owner, sizeof(req->owner));
-        req->admin = key.role == KEY_ADMIN;
-        return check_rate(ep, req, text, err);
-    }
-    if (ep->admin && !text && auth_peer_trusted(req->fd)) {
-        memcpy(req->owner, OWNER_DEFAULT, sizeof(OWNER_DEFAULT));
-        req->admin = true;
-        return 0;
-    }
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(req->con, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (text && auth_failed(ep->server->auth, info && !ep->admin ? info->client_addr : NULL,
-                            clock_mono_ms()))
-        return err_name(err, EAGAIN, "too_many_requests",
-                        "too many wrong keys from this address; try again in %d s", AUTH_WINDOW_S);
-    return err_name(err, EACCES, "unauthorized",
-                    text ? "this key is not known or was revoked"
-                         : "a key is needed: 'Authorization: Bearer KEY'");
-}
-
-static size_t body_max(const struct route *route)
-{
-    switch (route->body) {
-    case BODY_NONE: return IGNORED_BODY_MAX;
-    case BODY_JSON: return REQUEST_JSON_MAX;
-    case BODY_RAW: return REQUEST_RAW_MAX;
-    case BODY_STREAM: return SIZE_MAX;
-    }
-    return 0;
-}
-
-static int too_large(struct request *req, struct err *err)
-{
-    return err_name(err, EFBIG, "body_too_large", "the body is over %zu bytes",
-                    body_max(req->route));
-}
-
-static uint64_t announced_length(const struct request *req)
-{
-    const char *text = request_header(req, "Content-Length");
-    return text ? strtoull(text, NULL, 10) : 0; /* its shape was checked by the library */
-}
-
-/* What a browser asks before a page of another origin may ask, and anyone about a path. */
-static int answer_options(struct request *req, struct err *err)
-{
-    reply_header(req, "Allow", "%s, OPTIONS", req->allow);
-    if (req->cors_origin) {
-        reply_header(req, "Access-Control-Allow-Methods", "%s", req->allow);
-        reply_header(req, "Access-Control-Allow-Headers", "%s", cors_headers);
-        reply_header(req, "Access-Control-Max-Age", "86400");
-    }
-    return reply_empty(req);
-}
-
-static const struct route options_route = { "OPTIONS",      "*", AUTH_NONE, BODY_NONE,
-                                            answer_options, NULL };
-
-static const struct dialect *find_dialect(const struct server_config *c, const struct uri *uri)
-{
-    for (size_t i = 0; c->dialects && c->dialects[i] && uri->nsegments > 0; i++)
-        for (const char *const *mount = c->dialects[i]->mounts; *mount; mount++)
-            if (strcmp(*mount, uri->segments[0]) == 0)
-                return c->dialects[i];
-    return NULL;
-}
-
-static int find_route(struct request *req, const char *method, struct err *err)
-{
-    const struct server_config *c = &req->server->config;
-    const struct route *routes = c->routes;
-    size_t n = c->nroutes;
-    req->dialect = find_dialect(c, &req->uri);
-    if (req->dialect) {
-        if (req->dialect->claim && (req->route = req->dialect->claim(req)))
-            return 0;
-        routes = req->dialect->routes;
-        n = req->dialect->nroutes;
-    }
-    switch (route_find(routes, n, method, &req->uri, &req->route, req->args, req->allow)) {
-    case ROUTE_FOUND: return 0;
-    case ROUTE_OTHER_METHOD:
-        if (strcmp(method, "OPTIONS") == 0) {
-            req->route = &options_route;
-            return 0;
-        }
-        return err_name(err, EPERM, "method_not_allowed", "only %s here", req->allow);
-    case ROUTE_UNKNOWN: break;
-    }
-    return err_name(err, ENOENT, "not_found", "there is nothing at this path");
-}
-
-static int begin(struct endpoint *ep, struct request *req, const char *method, struct err *err)
-{
-    take_id(req);
-    req->cors_origin =
-        ep->admin ? NULL
-                  : cors_allows(ep->server->config.cors_origins, request_header(req, "Origin"));
-    int r = check_head(req, err);
-    if (r < 0)
-        return r;
-    r = find_route(req, method, err);
-    if (r < 0)
-        return r;
-    if (req->route->auth == AUTH_KEY) {
-        r = check_key(ep, req, err);
-        if (r < 0)
-            return r;
-        req->authorized = true;
-        r = take_team(req, err);
-        if (r < 0)
-            return r;
-    }
-    req->body.max = body_max(req->route);
-    if (announced_length(req) > req->body.max)
-        return too_large(req, err);
-    if (req->route->body == BODY_STREAM) {
-        r = req->route->sink->begin(req, err);
-        req->sink_open = r >= 0;
-    }
-    return r;
 }
 
 /* ---- the body is coming ---- */
@@ -308,7 +65,7 @@ static enum MHD_Result take_body(struct request *req, const char *p, size_t n)
     else
         r = buf_append(&req->body, p, n);
     if (r == -EMSGSIZE && !upload)
-        (void)too_large(req, &req->err);
+        (void)server_too_large(req, &req->err);
     else if (r < 0 && !upload)
         (void)err_set(&req->err, -r, "cannot keep the body");
     if (r < 0) {
@@ -351,7 +108,7 @@ static enum MHD_Result answer(struct request *req)
 static bool refuse_at_once(const struct request *req)
 {
     return request_header(req, "Expect") ||
-           (!req->authorized && announced_length(req) > DRAIN_STRANGER_MAX);
+           (!req->authorized && server_announced_length(req) > DRAIN_STRANGER_MAX);
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *con, const char *url,
@@ -370,7 +127,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *con, const c
         req->fd = info ? info->connect_fd : -1;
         log_set_request(req->id);
         if (!req->refused)
-            req->refused = begin(ep, req, method, &req->err) < 0;
+            req->refused = server_admit(ep, req, method, &req->err) < 0;
         return req->refused && refuse_at_once(req) ? answer(req) : MHD_YES;
     }
     if (*upload_n > 0) {
@@ -404,6 +161,7 @@ static void on_completed(void *cls, struct MHD_Connection *con, void **req_cls,
     if (!req)
         return;
     *req_cls = NULL;
+    reply_upgraded(req, -1);
     if (req->streaming)
         (void)MHD_set_connection_option(con, MHD_CONNECTION_OPTION_TIMEOUT,
                                         (unsigned)IDLE_TIMEOUT_S);
@@ -433,7 +191,8 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *con, char *s)
 static int listen_on(struct endpoint *ep, int fd, struct err *err)
 {
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                     MHD_USE_POLL | MHD_USE_ITC | (fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0);
+                     MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_UPGRADE |
+                     (fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0);
     struct MHD_OptionItem where[] = {
         { fd < 0 ? MHD_OPTION_END : MHD_OPTION_LISTEN_SOCKET, fd, NULL },
         { MHD_OPTION_END, 0, NULL },

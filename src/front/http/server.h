@@ -28,6 +28,7 @@ struct server_config {
     const char *cors_origins;                /* keeps; NULL: none (cors.h) */
     const _Atomic uint64_t *keeper_restarts; /* keeps; NULL: not counted */
     const char *preview_domain; /* keeps; as clients write it, with its port; NULL: none */
+    bool preview_tls;           /* it is reached by TLS */
     /* Takes a connection that is not for us, after a look at its first head (acceptor.h); or NULL. */
     bool (*divert)(void *arg, int fd, const char *head, size_t n);
     void *divert_arg;

@@ -12,8 +12,8 @@
 static int read_query(const struct request *req, struct build_config *config, struct pairs *args,
                       struct err *err)
 {
-    static const char *const known[] = { "name",     "dockerfile", "target", "arg.*",
-                                         "no_cache", "public",     NULL };
+    static const char *const known[] = { "name",     "dockerfile", "target",  "arg.*",
+                                         "no_cache", "public",     "network", NULL };
     int r = request_params_known(req, known, err);
     if (r >= 0)
         r = request_param_bool(req, "no_cache", &config->no_cache, err);
@@ -36,6 +36,9 @@ static int read_query(const struct request *req, struct build_config *config, st
     config->name = uri_param(&req->uri, "name");
     config->dockerfile = uri_param(&req->uri, "dockerfile");
     config->target = uri_param(&req->uri, "target");
+    config->network = uri_param(&req->uri, "network");
+    if (!config->network)
+        config->network = "open";
     if (!config->name)
         return err_name(err, EINVAL, "invalid_query", "'name' must say what to call the image");
     return 0;
@@ -87,16 +90,6 @@ static void lines_free(void *arg)
     free(l);
 }
 
-static void put_image(const struct lines *l, struct jout *j, const struct image *image)
-{
-    _cleanup_free_ char *text = NULL;
-    struct image_config config = { 0 };
-    if (image_texts(l->core, image, NULL, &text, NULL) >= 0) /* else it was removed meanwhile */
-        (void)image_config_parse(text, strlen(text), &config, NULL);
-    native_put_image(j, "image", image, &config);
-    image_config_done(&config);
-}
-
 static void put_failure(struct jout *j, const struct build_event *ev)
 {
     jout_str(j, "code", ev->err.what ? ev->err.what : "internal");
@@ -134,7 +127,7 @@ static void put_event(const struct lines *l, struct jout *j, const struct build_
         if (ev->line)
             jout_uint(j, "line", ev->line);
         break;
-    case BUILD_IMAGE: put_image(l, j, &ev->image); break;
+    case BUILD_IMAGE: native_put_made(l->core, j, &ev->image); break;
     case BUILD_FAILED: put_failure(j, ev); break;
     case BUILD_CACHED: break;
     }

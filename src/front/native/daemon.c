@@ -47,7 +47,7 @@ static const struct {
     { KEEPER_HAS_PIDS, "pids_limit" },           { KEEPER_HAS_QUOTA, "disk_limit" },
     { KEEPER_HAS_SIMPLE_QUOTA, "simple_quota" }, { KEEPER_HAS_FREEZER, "freezer" },
     { KEEPER_HAS_KILL, "cgroup_kill" },          { KEEPER_HAS_IDMAP, "idmapped_mounts" },
-    { KEEPER_HAS_POOL_IMAGE, "pool_image" },
+    { KEEPER_HAS_POOL_IMAGE, "pool_image" },     { KEEPER_HAS_MEMORY_IMAGES, "memory_images" },
 };
 
 int native_host(struct request *req, struct err *err)
@@ -73,6 +73,8 @@ int native_host(struct request *req, struct err *err)
     jout_uint(&j, "memory_free_bytes", (uint64_t)mem.freeram * mem.mem_unit);
     jout_uint(&j, "pool_total_bytes", probe.pool_total_bytes);
     jout_uint(&j, "pool_free_bytes", probe.pool_free_bytes);
+    probe.memory_text[sizeof(probe.memory_text) - 1] = '\0';
+    jout_str(&j, "criu", probe.memory_text);
     jout_open(&j, "features", '{');
     for (size_t i = 0; i < ARRAY_LEN(offers); i++)
         jout_bool(&j, offers[i].name, probe.probe & offers[i].flag);

@@ -97,14 +97,9 @@ static int missing(struct err *err, const char *name)
 static int read_body(struct request *req, enum wire_file_op op, const struct field *fields,
                      size_t n, struct body *b, struct file_ask *ret_ask, struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
-    uint32_t seen = 0;
-
     b->parents = b->exist_ok = b->overwrite = b->follow = true;
     b->recursive = op == WIRE_FILE_COPY;
-    int r = request_json(req, &object, err);
-    if (r >= 0)
-        r = fields_decode(object, fields, n, b, &seen, err);
+    int r = request_fields(req, fields, n, b, NULL, err);
     if (r < 0)
         return r;
     bool two = fields[0].offset == offsetof(struct body, from);

@@ -197,13 +197,9 @@ static int reply_parts(struct request *req, const struct file_ask *ask, struct e
 
 int native_file_read_many(struct request *req, struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
     _cleanup_(body_done) struct body b = { 0 };
-    uint32_t seen = 0;
 
-    int r = request_json(req, &object, err);
-    if (r >= 0)
-        r = fields_decode(object, fields, ARRAY_LEN(fields), &b, &seen, err);
+    int r = request_fields(req, fields, ARRAY_LEN(fields), &b, NULL, err);
     if (r < 0)
         return r;
     struct file_ask ask = { .op = WIRE_FILE_TREE_OUT,

@@ -140,17 +140,13 @@ static void body_done(struct body *b)
 
 int native_file_watch_add(struct request *req, struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
     _cleanup_(body_done) struct body body = { 0 };
     _cleanup_(native_leave) struct native_visit visit = { 0 };
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
-    uint32_t seen = 0;
     uint64_t n = 0;
 
-    int r = request_json(req, &object, err);
-    if (r >= 0)
-        r = fields_decode(object, fields, ARRAY_LEN(fields), &body, &seen, err);
+    int r = request_fields(req, fields, ARRAY_LEN(fields), &body, NULL, err);
     if (r < 0)
         return r;
     if (!body.path || !*body.path)

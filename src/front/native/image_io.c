@@ -24,10 +24,15 @@ static void export_free(void *arg)
     image_export_free(arg);
 }
 
+int native_reply_export(struct request *req, struct image_export *exp)
+{
+    static const struct reply_source source = { export_next, export_free };
+    return reply_stream(req, "application/x-tar", &source, exp);
+}
+
 int native_image_export(struct request *req, struct err *err)
 {
     static const char *const known[] = { "format", NULL };
-    static const struct reply_source source = { export_next, export_free };
     struct image_export *exp = NULL;
     struct image image;
     int r = request_params_known(req, known, err);
@@ -40,7 +45,7 @@ int native_image_export(struct request *req, struct err *err)
     r = image_resolve(req->core, req->owner, req->args[0], &image, NULL, err);
     if (r >= 0)
         r = image_export_begin(req->core, &image, docker ? IMAGE_DOCKER : IMAGE_OCI, &exp, err);
-    return r < 0 ? r : reply_stream(req, "application/x-tar", &source, exp);
+    return r < 0 ? r : native_reply_export(req, exp);
 }
 
 /* ---- commit ---- */
@@ -74,13 +79,9 @@ static void commit_done(struct commit_body *b)
 
 int native_sandbox_commit(struct request *req, struct err *err)
 {
-    _cleanup_json_ json_t *body = NULL;
     _cleanup_(commit_done) struct commit_body want = { 0 };
     struct image image;
-    uint32_t seen = 0;
-    int r = request_json(req, &body, err);
-    if (r >= 0)
-        r = fields_decode(body, commit_fields, ARRAY_LEN(commit_fields), &want, &seen, err);
+    int r = request_fields(req, commit_fields, ARRAY_LEN(commit_fields), &want, NULL, err);
     if (r >= 0 && !want.name)
         r = err_name(err, EINVAL, "missing_field", "'name' is missing: what to call the image");
     if (r < 0)

@@ -4,17 +4,9 @@
 #include "core/image.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
-#include "front/native/paging.h"
+#include "front/native/page.h"
 
 /* ---- showing ---- */
-
-static void put_pairs(struct jout *j, const char *key, const struct pairs *p)
-{
-    jout_open(j, key, '{');
-    for (size_t i = 0; i < p->n; i++)
-        jout_member(j, p->names[i], p->values[i]);
-    jout_close(j, '}');
-}
 
 static void put_strings(struct jout *j, const char *key, char *const *list)
 {
@@ -64,6 +56,14 @@ static int config_of(struct core *core, const struct image *image, struct image_
     return r < 0 ? r : image_config_parse(text, strlen(text), ret_config, err);
 }
 
+void native_put_made(struct core *core, struct jout *j, const struct image *image)
+{
+    struct image_config config = { 0 };
+    (void)config_of(core, image, &config, NULL); /* it may have been removed meanwhile */
+    native_put_image(j, "image", image, &config);
+    image_config_done(&config);
+}
+
 int native_reply_image(struct request *req, unsigned status, const struct image *image,
                        struct err *err)
 {
@@ -81,33 +81,25 @@ int native_reply_image(struct request *req, unsigned status, const struct image 
 int native_image_list(struct request *req, struct err *err)
 {
     static const char *const known[] = { "limit", "cursor", "name", NULL };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
+    _cleanup_(page_done) struct page page = { 0 };
     _cleanup_free_ struct image *images = NULL;
-    struct jout j = JOUT_INIT(&b);
-    struct paging page;
     size_t n = 0;
 
-    int r = request_params_known(req, known, err);
-    if (r >= 0)
-        r = paging_read(req, &page, err);
+    int r = page_read(req, known, &page, err);
     if (r >= 0)
         r = image_list(req->core, req->owner, uri_param(&req->uri, "name"), &images, &n, err);
     if (r < 0)
         return r;
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "images", '[');
+    page_open(&page, "images");
     for (size_t i = 0; i < n; i++) { /* they come in order of their names */
         struct image_config config;
-        if (!paging_takes(&page, images[i].name) ||
+        if (!page_takes(&page, images[i].name) ||
             config_of(req->core, &images[i], &config, err) < 0)
             continue; /* it was removed meanwhile */
-        native_put_image(&j, NULL, &images[i], &config);
+        native_put_image(&page.json, NULL, &images[i], &config);
         image_config_done(&config);
     }
-    jout_close(&j, ']');
-    paging_put(&page, &j);
-    jout_close(&j, '}');
-    return reply_json(req, 200, &j);
+    return page_reply(req, &page);
 }
 
 /* What made each layer, oldest first: the steps of the history that are not empty. */
@@ -119,44 +111,30 @@ static const char *made_by(const struct image_config *c, size_t layer)
     return NULL;
 }
 
-int native_image_get(struct request *req, struct err *err)
+static void put_whole(struct jout *j, const struct image *image, const struct image_config *c,
+                      const struct image_layer *layers, size_t n)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
-    _cleanup_free_ struct image_layer *layers = NULL;
-    struct jout j = JOUT_INIT(&b);
-    struct image_config config;
-    struct image image;
-    size_t n = 0;
-    int r = image_resolve(req->core, req->owner, req->args[0], &image, &config, err);
-    if (r < 0)
-        return r;
-    r = image_layers(req->core, &image, &layers, &n, err);
-    if (r >= 0) {
-        jout_open(&j, NULL, '{');
-        put_members(&j, &image, &config);
-        jout_open(&j, "layer_list", '[');
-        for (size_t i = 0; i < n; i++) {
-            jout_open(&j, NULL, '{');
-            jout_str(&j, "digest", layers[i].digest);
-            jout_str(&j, "diff_id", layers[i].diff_id);
-            jout_uint(&j, "size_bytes", layers[i].size_bytes);
-            jout_uint(&j, "compressed_bytes", layers[i].compressed_bytes);
-            jout_str(&j, "created_by", made_by(&config, i));
-            jout_close(&j, '}');
-        }
-        jout_close(&j, ']');
-        jout_close(&j, '}');
+    put_members(j, image, c);
+    jout_open(j, "layer_list", '[');
+    for (size_t i = 0; i < n; i++) {
+        jout_open(j, NULL, '{');
+        jout_str(j, "digest", layers[i].digest);
+        jout_str(j, "diff_id", layers[i].diff_id);
+        jout_uint(j, "size_bytes", layers[i].size_bytes);
+        jout_uint(j, "compressed_bytes", layers[i].compressed_bytes);
+        jout_str(j, "created_by", made_by(c, i));
+        jout_close(j, '}');
     }
-    image_config_done(&config);
-    return r < 0 ? r : reply_json(req, 200, &j);
+    jout_close(j, ']');
 }
 
-static void put_history(struct jout *j, const struct image_config *c,
+static void put_history(struct jout *j, const struct image *image, const struct image_config *c,
                         const struct image_layer *layers, size_t n)
 {
     size_t layer = 0, steps = c->n_history;
     for (size_t i = 0; i < steps; i++)
         layer += !c->history[i].empty;
+    jout_open(j, "history", '[');
     for (size_t i = steps; i-- > 0;) {
         const struct oci_history *h = &c->history[i];
         layer -= !h->empty;
@@ -167,29 +145,41 @@ static void put_history(struct jout *j, const struct image_config *c,
         jout_bool(j, "empty", h->empty);
         jout_close(j, '}');
     }
+    jout_close(j, ']');
+}
+
+/* The image of the path, with its layers, as `put` shows it. */
+static int reply_about(struct request *req,
+                       void (*put)(struct jout *j, const struct image *image,
+                                   const struct image_config *c, const struct image_layer *layers,
+                                   size_t n),
+                       struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
+    _cleanup_free_ struct image_layer *layers = NULL;
+    _cleanup_(image_config_done) struct image_config config = { 0 };
+    struct jout j = JOUT_INIT(&b);
+    struct image image;
+    size_t n = 0;
+    int r = image_resolve(req->core, req->owner, req->args[0], &image, &config, err);
+    if (r >= 0)
+        r = image_layers(req->core, &image, &layers, &n, err);
+    if (r < 0)
+        return r;
+    jout_open(&j, NULL, '{');
+    put(&j, &image, &config, layers, n);
+    jout_close(&j, '}');
+    return reply_json(req, 200, &j);
+}
+
+int native_image_get(struct request *req, struct err *err)
+{
+    return reply_about(req, put_whole, err);
 }
 
 int native_image_history(struct request *req, struct err *err)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
-    _cleanup_free_ struct image_layer *layers = NULL;
-    struct jout j = JOUT_INIT(&b);
-    struct image_config config;
-    struct image image;
-    size_t n = 0;
-    int r = image_resolve(req->core, req->owner, req->args[0], &image, &config, err);
-    if (r < 0)
-        return r;
-    r = image_layers(req->core, &image, &layers, &n, err);
-    if (r >= 0) {
-        jout_open(&j, NULL, '{');
-        jout_open(&j, "history", '[');
-        put_history(&j, &config, layers, n);
-        jout_close(&j, ']');
-        jout_close(&j, '}');
-    }
-    image_config_done(&config);
-    return r < 0 ? r : reply_json(req, 200, &j);
+    return reply_about(req, put_history, err);
 }
 
 /* ---- bringing in ---- */
@@ -245,13 +235,9 @@ static const struct field tag_fields[] = {
 
 int native_image_tag(struct request *req, struct err *err)
 {
-    _cleanup_json_ json_t *body = NULL;
     struct tag_body want = { NULL };
     struct image image;
-    uint32_t seen = 0;
-    int r = request_json(req, &body, err);
-    if (r >= 0)
-        r = fields_decode(body, tag_fields, ARRAY_LEN(tag_fields), &want, &seen, err);
+    int r = request_fields(req, tag_fields, ARRAY_LEN(tag_fields), &want, NULL, err);
     if (r >= 0 && !want.name)
         r = err_name(err, EINVAL, "missing_field", "'name' is missing: what to call it");
     if (r >= 0)

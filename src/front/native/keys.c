@@ -5,7 +5,7 @@
 #include "core/team.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
-#include "front/native/paging.h"
+#include "front/native/page.h"
 
 struct ask {
     char *name, *team;
@@ -55,16 +55,12 @@ static const char *scope(const struct request *req)
 int native_key_create(struct request *req, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
-    _cleanup_json_ json_t *object = NULL;
     struct jout j = JOUT_INIT(&b);
     struct ask ask = { .role = KEY_MEMBER };
     struct key key;
     char text[KEY_TEXT_MAX];
-    uint32_t seen;
 
-    int r = request_json(req, &object, err);
-    if (r >= 0)
-        r = fields_decode(object, fields, ARRAY_LEN(fields), &ask, &seen, err);
+    int r = request_fields(req, fields, ARRAY_LEN(fields), &ask, NULL, err);
     if (r >= 0 && !ask.name)
         r = err_name(err, EINVAL, "missing_field", "'name' is needed: what the key is for");
     if (r >= 0 && !name_valid(ask.name))
@@ -100,32 +96,23 @@ static int compare(const void *a, const void *b)
 
 int native_key_list(struct request *req, struct err *err)
 {
-    static const char *const known[] = { "limit", "cursor", NULL };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
+    _cleanup_(page_done) struct page page = { 0 };
     _cleanup_free_ struct key *keys = NULL;
-    struct jout j = JOUT_INIT(&b);
-    struct paging page;
     char place[64];
     size_t n = 0;
 
-    int r = request_params_known(req, known, err);
-    if (r >= 0)
-        r = paging_read(req, &page, err);
+    int r = page_read(req, NULL, &page, err);
     if (r >= 0)
         r = key_list(req->core, scope(req), &keys, &n, err);
     if (r < 0)
         return r;
     if (n > 1)
         qsort(keys, n, sizeof(*keys), compare);
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "keys", '[');
+    page_open(&page, "keys");
     for (size_t i = 0; i < n; i++)
-        if (paging_takes(&page, key_place(&keys[i], place)))
-            put_key(&j, &keys[i], NULL);
-    jout_close(&j, ']');
-    paging_put(&page, &j);
-    jout_close(&j, '}');
-    return reply_json(req, 200, &j);
+        if (page_takes(&page, key_place(&keys[i], place)))
+            put_key(&page.json, &keys[i], NULL);
+    return page_reply(req, &page);
 }
 
 int native_key_delete(struct request *req, struct err *err)

@@ -23,8 +23,35 @@ int native_sandbox_get(struct request *req, struct err *err);
 int native_sandbox_update(struct request *req, struct err *err);
 int native_sandbox_delete(struct request *req, struct err *err);
 int native_sandbox_stop(struct request *req, struct err *err);
+int native_sandbox_pause(struct request *req, struct err *err); /* pause.c */
+int native_sandbox_resume(struct request *req, struct err *err);
+/* The versions that If-Match names; *ret_versions is the caller's, NULL: any. */
+int native_read_match(const struct request *req, char **ret_versions, struct err *err);
 int native_sandbox_start(struct request *req, struct err *err);
 int native_sandbox_usage(struct request *req, struct err *err);
+int native_sandbox_changes(struct request *req, struct err *err);
+int native_sandbox_blast(struct request *req, struct err *err);
+
+int native_sandbox_restore(struct request *req, struct err *err);
+int native_sandbox_fork(struct request *req, struct err *err);
+int native_checkpoint_export(struct request *req, struct err *err);
+int native_checkpoint_import(struct request *req, struct err *err);
+extern const struct route_sink native_checkpoint_sink;
+int native_sandbox_promote(struct request *req, struct err *err);
+int native_checkpoint_diff(struct request *req, struct err *err);
+int native_sandbox_checkpoints(struct request *req, struct err *err);
+int native_checkpoint_create(struct request *req, struct err *err);
+int native_checkpoint_list(struct request *req, struct err *err);
+int native_checkpoint_get(struct request *req, struct err *err);
+int native_checkpoint_delete(struct request *req, struct err *err);
+int native_checkpoint_start(struct request *req, struct err *err);
+int native_checkpoint_archive(struct request *req, struct err *err);
+int native_checkpoint_unarchive(struct request *req, struct err *err);
+int native_checkpoint_fetch(struct request *req, struct err *err);
+int native_sandbox_archive(struct request *req, struct err *err);
+int native_archive_list(struct request *req, struct err *err);
+int native_archive_import(struct request *req, struct err *err);
+int native_archive_collect(struct request *req, struct err *err);
 
 int native_exec(struct request *req, struct err *err);
 int native_process_start(struct request *req, struct err *err);
@@ -43,6 +70,9 @@ int native_image_get(struct request *req, struct err *err);
 int native_image_history(struct request *req, struct err *err);
 int native_image_tag(struct request *req, struct err *err);
 int native_image_export(struct request *req, struct err *err);
+int native_lease_take(struct request *req, struct err *err);
+int native_lease_list(struct request *req, struct err *err);
+int native_lease_end(struct request *req, struct err *err);
 int native_sandbox_commit(struct request *req, struct err *err);
 int native_image_prune(struct request *req, struct err *err);
 int native_image_delete(struct request *req, struct err *err);
@@ -97,11 +127,25 @@ int native_volume_list(struct request *req, struct err *err);
 int native_volume_get(struct request *req, struct err *err);
 int native_volume_update(struct request *req, struct err *err);
 int native_volume_delete(struct request *req, struct err *err);
+int native_volume_restore(struct request *req, struct err *err);
+int native_volume_checkpoint_create(struct request *req, struct err *err);
+int native_volume_checkpoint_list(struct request *req, struct err *err);
+int native_volume_checkpoint_get(struct request *req, struct err *err);
+int native_volume_checkpoint_delete(struct request *req, struct err *err);
+int native_volume_checkpoint_fork(struct request *req, struct err *err);
 int native_secret_create(struct request *req, struct err *err);
 int native_secret_list(struct request *req, struct err *err);
 int native_secret_get(struct request *req, struct err *err);
 int native_secret_update(struct request *req, struct err *err);
 int native_secret_delete(struct request *req, struct err *err);
+int native_port_list(struct request *req, struct err *err);
+int native_token_create(struct request *req, struct err *err);
+int native_token_list(struct request *req, struct err *err);
+int native_token_delete(struct request *req, struct err *err);
+int native_name_put(struct request *req, struct err *err);
+int native_name_list(struct request *req, struct err *err);
+int native_name_get(struct request *req, struct err *err);
+int native_name_delete(struct request *req, struct err *err);
 int native_usage(struct request *req, struct err *err);
 int native_team_create(struct request *req, struct err *err);
 int native_team_list(struct request *req, struct err *err);
@@ -121,6 +165,7 @@ int native_metrics(struct request *req, struct err *err);
 /* A time among the query's parameters: 1, 0 when it is not there, or invalid_query. */
 int native_param_time(const struct request *req, const char *name, int64_t *ret_ms,
                       struct err *err);
+struct trace_changes;
 struct image;
 struct image_config;
 /* An image as the API shows it. */
@@ -129,6 +174,11 @@ void native_put_image(struct jout *j, const char *key, const struct image *image
 /* The same by its name, as the whole answer. */
 int native_reply_image(struct request *req, unsigned status, const struct image *image,
                        struct err *err);
+/* The member `image` of an event: one that was just made. */
+void native_put_made(struct core *core, struct jout *j, const struct image *image);
+/* What is exported, as a stream; taken. */
+struct image_export;
+int native_reply_export(struct request *req, struct image_export *exp);
 
 /* A failure in sandbox `who`: if it is gone, or is just ending, err becomes the story of that.
  * True if it is gone; then *ret_s has its cause and end (sandbox_done it in any case). */
@@ -154,13 +204,47 @@ void native_leave(struct native_visit *visit); /* fine for one that was not ente
 int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *ret_changes,
                      struct err *err);
 
+struct volume;
+struct bucket;
+/* The member `bucket` of a volume: a decoder for a struct bucket, and the way out. */
+int native_as_bucket(const json_t *v, const struct field *f, void *at, struct err *err);
+void native_put_bucket(struct jout *j, const char *key, const struct bucket *b);
+int native_reply_volume(struct request *req, unsigned status, const struct volume *v,
+                        struct err *err);
 /* The member `volumes` of a sandbox: a decoder for the spec's mounts, and the way out. */
 struct field;
 int native_as_mounts(const json_t *v, const struct field *f, void *at, struct err *err);
 void native_put_mounts(struct jout *j, const struct sandbox_spec *spec);
+/* The words of enum sandbox_preview and enum sandbox_wake. */
+extern const char *const native_previews[], *const native_wakes[];
 int native_as_network(const json_t *v, const struct field *f, void *at, struct err *err);
+void native_put_sandbox(struct jout *j, const char *key, const struct sandbox *s);
+struct checkpoint;
+void native_put_checkpoint(struct jout *j, const char *key, const struct checkpoint *c);
+int native_reply_sandbox(struct request *req, unsigned status, const struct sandbox *s);
+struct port;
+void native_put_port(struct jout *j, const struct request *req, const char *sandbox,
+                     const struct port *p);
+struct checkpoint;
+int native_reply_checkpoint(struct request *req, unsigned status, const struct checkpoint *c);
+void native_put_changes(struct jout *j, const struct trace_changes *c);
 void native_put_network(struct jout *j, const struct sandbox_spec *spec);
+int native_as_autosave(const json_t *v, const struct field *f, void *at, struct err *err);
+void native_put_autosave(struct jout *j, const struct sandbox_spec *spec);
+int native_as_network_limits(const json_t *v, const struct field *f, void *at, struct err *err);
+void native_put_network_limits(struct jout *j, const struct sandbox_spec *spec);
+/* bindings.c */
+int native_as_bindings(const json_t *v, const struct field *f, void *at, struct err *err);
+void native_put_bindings(struct jout *j, const struct sandbox_spec *spec);
 int native_network_log(struct request *req, struct err *err);
+int native_network_usage(struct request *req, struct err *err);
+int native_port_connect(struct request *req, struct err *err);
+int native_ca(struct request *req, struct err *err);
+int native_challenge(struct request *req, struct err *err);
+
+/* Where a port is reached from outside; nothing is appended if that is nowhere. */
+void native_preview_url(const struct request *req, const char *sandbox, unsigned port,
+                        struct buf *out);
 
 /* What exec and start take. */
 struct native_command {

@@ -6,7 +6,7 @@
 #include "core/volume.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
-#include "front/native/paging.h"
+#include "front/native/page.h"
 
 bool native_is_volume(const struct request *req)
 {
@@ -154,20 +154,16 @@ static int compare(const void *a, const void *b)
 int native_process_list(struct request *req, struct err *err)
 {
     static const char *const known[] = { "all", "limit", "cursor", NULL };
+    _cleanup_(page_done) struct page page = { 0 };
     _cleanup_(native_leave) struct native_visit visit = { 0 };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
-    struct jout j = JOUT_INIT(&b);
-    struct paging page;
     struct process *ps = NULL;
     char place[32];
     size_t n = 0;
     bool all = false;
 
-    int r = request_params_known(req, known, err);
+    int r = page_read(req, known, &page, err);
     if (r >= 0)
         r = request_param_bool(req, "all", &all, err);
-    if (r >= 0)
-        r = paging_read(req, &page, err);
     if (r >= 0)
         r = native_enter(req, &visit, err);
     if (r >= 0)
@@ -176,16 +172,12 @@ int native_process_list(struct request *req, struct err *err)
         return native_sandbox_error(req, r, err);
     if (n > 1)
         qsort(ps, n, sizeof(*ps), compare);
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "processes", '[');
+    page_open(&page, "processes");
     for (size_t i = 0; i < n; i++)
-        if (paging_takes(&page, process_place(&ps[i], place)))
-            native_put_process(&j, NULL, &ps[i]);
-    jout_close(&j, ']');
-    paging_put(&page, &j);
-    jout_close(&j, '}');
+        if (page_takes(&page, process_place(&ps[i], place)))
+            native_put_process(&page.json, NULL, &ps[i]);
     process_list_free(ps, n);
-    return reply_json(req, 200, &j);
+    return page_reply(req, &page);
 }
 
 int native_process_get(struct request *req, struct err *err)
@@ -305,12 +297,9 @@ static const struct field resize_fields[] = {
 static int read_control(struct request *req, const struct field *fields, size_t n,
                         uint32_t required, struct control *ret_c, struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
     uint32_t seen = 0;
 
-    int r = request_json(req, &object, err);
-    if (r >= 0)
-        r = fields_decode(object, fields, n, ret_c, &seen, err);
+    int r = request_fields(req, fields, n, ret_c, &seen, err);
     for (size_t i = 0; r >= 0 && i < n; i++)
         if (required & ~seen & UINT32_C(1) << i)
             r = err_name(err, EINVAL, "missing_field", "'%s' is needed", fields[i].name);

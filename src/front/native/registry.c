@@ -1,16 +1,11 @@
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
 #include "core/transfer.h"
 #include "front/http/fields.h"
-#include "front/native/native.h"
+#include "front/native/progress.h"
 
 #define SECRET_MAX 4096
-#define PING_MS 15000 /* of silence */
-#define LOOK_MS 500   /* between looks whether the client is still there */
 
 struct ask {
     char *image, *name, *platform, *username, *password;
@@ -46,10 +41,6 @@ static void ask_done(struct ask *ask)
 struct lines {
     struct transfer *t;
     struct core *core;
-    int fd;
-    int64_t quiet_since_ms;
-    struct transfer_event first; /* read before there was an answer */
-    bool begun, ended;
 };
 
 static void lines_free(void *arg)
@@ -57,16 +48,6 @@ static void lines_free(void *arg)
     struct lines *l = arg;
     transfer_free(l->t);
     free(l);
-}
-
-static void put_image(const struct lines *l, struct jout *j, const struct image *image)
-{
-    _cleanup_free_ char *text = NULL;
-    struct image_config config = { 0 };
-    if (image_texts(l->core, image, NULL, &text, NULL) >= 0) /* else it was removed meanwhile */
-        (void)image_config_parse(text, strlen(text), &config, NULL);
-    native_put_image(j, "image", image, &config);
-    image_config_done(&config);
 }
 
 static void put_event(const struct lines *l, struct jout *j, const struct transfer_event *ev)
@@ -84,7 +65,7 @@ static void put_event(const struct lines *l, struct jout *j, const struct transf
         jout_str(j, "type", "image");
         jout_str(j, "reference", ev->reference);
         jout_str(j, "digest", ev->digest);
-        put_image(l, j, &ev->image);
+        native_put_made(l->core, j, &ev->image);
         break;
     case TRANSFER_FAILED:
         jout_str(j, "type", "error");
@@ -95,58 +76,30 @@ static void put_event(const struct lines *l, struct jout *j, const struct transf
     jout_close(j, '}');
 }
 
-static int lines_next(void *arg, struct buf *out)
+static int lines_next(void *arg, int wait_ms, struct jout *out, bool *ret_last, struct err *ret_err)
 {
     struct lines *l = arg;
-    struct jout j = JOUT_INIT(out);
     struct transfer_event ev;
-    if (l->ended)
+    if (transfer_next(l->t, wait_ms, &ev) == 0)
         return 0;
-    if (!l->begun)
-        ev = l->first;
-    while (l->begun && transfer_next(l->t, LOOK_MS, &ev) == 0) {
-        if (fd_wait(l->fd, POLLRDHUP, 0) != 0)
-            return -ECANCELED; /* freeing the transfer ends it */
-        if (clock_mono_ms() - l->quiet_since_ms >= PING_MS) {
-            l->quiet_since_ms = clock_mono_ms();
-            return buf_puts(out, "{\"type\":\"ping\"}\n") < 0 ? -ENOMEM : 1;
-        }
-    }
-    l->begun = true;
-    l->quiet_since_ms = clock_mono_ms();
-    l->ended = ev.type != TRANSFER_LAYER;
-    put_event(l, &j, &ev);
-    int r = jout_done(&j);
-    if (r >= 0)
-        r = buf_append(out, "\n", 1);
-    return r < 0 ? r : 1;
+    put_event(l, out, &ev);
+    *ret_last = ev.type != TRANSFER_LAYER;
+    if (ev.type == TRANSFER_FAILED)
+        *ret_err = ev.err;
+    return 1;
 }
 
-/* Takes t. What fails before the first layer is known is an answer of its own, with a status. */
+/* Takes t. */
 static int reply_lines(struct request *req, struct transfer *t, struct err *err)
 {
-    static const struct reply_source source = { lines_next, lines_free };
-    struct lines *l = calloc(1, sizeof(*l));
-    int r = 0;
+    static const struct progress how = { lines_next, lines_free };
+    struct lines *l = malloc(sizeof(*l));
     if (!l) {
         transfer_free(t);
         return err_set(err, ENOMEM, "cannot allocate a stream");
     }
-    *l = (struct lines){
-        .t = t, .core = req->core, .fd = req->fd, .quiet_since_ms = clock_mono_ms()
-    };
-    while (r >= 0 && transfer_next(t, LOOK_MS, &l->first) == 0)
-        if (fd_wait(req->fd, POLLRDHUP, 0) != 0)
-            r = err_set(err, ECANCELED, "the client went away");
-    if (r >= 0 && l->first.type == TRANSFER_FAILED) {
-        *err = l->first.err;
-        r = err->code ? -err->code : -EIO;
-    }
-    if (r < 0) {
-        lines_free(l);
-        return r;
-    }
-    return reply_stream(req, "application/x-ndjson", &source, l);
+    *l = (struct lines){ t, req->core };
+    return progress_reply(req, &how, l, err);
 }
 
 /* ---- requests ---- */
@@ -154,11 +107,7 @@ static int reply_lines(struct request *req, struct transfer *t, struct err *err)
 static int read_ask(struct request *req, const struct field *fields, size_t n, struct ask *ask,
                     struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
-    uint32_t seen;
-    int r = request_json(req, &object, err);
-    if (r >= 0)
-        r = fields_decode(object, fields, n, ask, &seen, err);
+    int r = request_fields(req, fields, n, ask, NULL, err);
     if (r >= 0 && ask->password && !ask->username)
         r = err_name(err, EINVAL, "missing_field", "'password' needs a 'username'");
     return r;

@@ -146,7 +146,7 @@ static void list_new(struct tail *t)
     struct process *ps = NULL;
     size_t n = 0, kept = 0;
     if (!t->visit.core) {
-        if (sandbox_enter(t->core, t->owner, t->id, &t->visit.s, NULL) < 0)
+        if (sandbox_enter_awake(t->core, t->owner, t->id, &t->visit.s, NULL) < 0)
             return;
         t->visit.core = t->core;
         t->newest = 0; /* numbers begin anew with each start */

@@ -4,7 +4,7 @@
 #include "core/secret.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
-#include "front/native/paging.h"
+#include "front/native/page.h"
 
 struct ask {
     char *name, *value;
@@ -37,10 +37,7 @@ static void put_secret(struct jout *j, const struct secret *s)
     jout_str(j, "id", s->id);
     jout_str(j, "name", s->name);
     jout_uint(j, "version", s->version);
-    jout_open(j, "metadata", '{');
-    for (size_t i = 0; i < s->metadata.n; i++)
-        jout_member(j, s->metadata.names[i], s->metadata.values[i]);
-    jout_close(j, '}');
+    put_pairs(j, "metadata", &s->metadata);
     jout_time(j, "created_at", s->created_ms);
     jout_time(j, "updated_at", s->updated_ms);
     jout_close(j, '}');
@@ -54,20 +51,11 @@ static int reply_secret(struct request *req, unsigned status, const struct secre
     return reply_json(req, status, &j);
 }
 
-static int read_ask(struct request *req, const struct field *fields, size_t n, struct ask *ask,
-                    uint32_t *ret_seen, struct err *err)
-{
-    _cleanup_json_ json_t *object = NULL;
-    int r = request_json(req, &object, err);
-    return r < 0 ? r : fields_decode(object, fields, n, ask, ret_seen, err);
-}
-
 int native_secret_create(struct request *req, struct err *err)
 {
     _cleanup_(ask_done) struct ask ask = { 0 };
     _cleanup_(secret_done) struct secret s = { 0 };
-    uint32_t seen;
-    int r = read_ask(req, create_fields, ARRAY_LEN(create_fields), &ask, &seen, err);
+    int r = request_fields(req, create_fields, ARRAY_LEN(create_fields), &ask, NULL, err);
     if (r < 0)
         return r;
     if (!ask.name || !ask.value)
@@ -78,33 +66,20 @@ int native_secret_create(struct request *req, struct err *err)
 
 int native_secret_list(struct request *req, struct err *err)
 {
-    static const char *const known[] = { "limit", "cursor", NULL };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
-    struct jout j = JOUT_INIT(&b);
+    _cleanup_(page_done) struct page page = { 0 };
     struct secret *list = NULL;
-    struct paging page;
     size_t n = 0;
-    int r = request_params_known(req, known, err);
-    if (r >= 0)
-        r = paging_read(req, &page, err);
+    int r = page_read(req, NULL, &page, err);
     if (r >= 0)
         r = secret_list(req->core, req->owner, &list, &n, err);
     if (r < 0)
         return r;
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "secrets", '[');
-    for (size_t i = 0; i < n; i++) {
-        char key[64];
-        (void)snprintf(key, sizeof(key), "%016llx-%s", (unsigned long long)list[i].created_ms,
-                       list[i].id);
-        if (paging_takes(&page, key))
-            put_secret(&j, &list[i]);
-    }
-    jout_close(&j, ']');
-    paging_put(&page, &j);
-    jout_close(&j, '}');
+    page_open(&page, "secrets");
+    for (size_t i = 0; i < n; i++)
+        if (page_takes_made(&page, list[i].created_ms, list[i].id))
+            put_secret(&page.json, &list[i]);
     secret_list_free(list, n);
-    return reply_json(req, 200, &j);
+    return page_reply(req, &page);
 }
 
 int native_secret_get(struct request *req, struct err *err)
@@ -119,7 +94,7 @@ int native_secret_update(struct request *req, struct err *err)
     _cleanup_(ask_done) struct ask ask = { 0 };
     _cleanup_(secret_done) struct secret s = { 0 };
     uint32_t seen = 0;
-    int r = read_ask(req, update_fields, ARRAY_LEN(update_fields), &ask, &seen, err);
+    int r = request_fields(req, update_fields, ARRAY_LEN(update_fields), &ask, &seen, err);
     if (r < 0)
         return r;
     r = secret_update(req->core, req->owner, req->args[0], seen & SEEN_VALUE ? ask.value : NULL,

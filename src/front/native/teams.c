@@ -4,7 +4,7 @@
 #include "core/team.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
-#include "front/native/paging.h"
+#include "front/native/page.h"
 
 #define QUOTA_MAX 1e12 /* more than any host has of anything */
 
@@ -59,12 +59,9 @@ static const struct field fields[] = {
 
 static int read_ask(const struct request *req, struct ask *ask, struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
-    uint32_t seen;
     for (int q = 0; q < QUOTA_COUNT; q++)
         ask->quotas.set.v[q] = QUOTA_NONE;
-    int r = request_json(req, &object, err);
-    return r < 0 ? r : fields_decode(object, fields, ARRAY_LEN(fields), ask, &seen, err);
+    return request_fields(req, fields, ARRAY_LEN(fields), ask, NULL, err);
 }
 
 static void put_quotas(struct jout *j, const char *key, const int64_t v[QUOTA_COUNT])
@@ -123,31 +120,22 @@ int native_team_create(struct request *req, struct err *err)
 
 int native_team_list(struct request *req, struct err *err)
 {
-    static const char *const known[] = { "limit", "cursor", NULL };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
+    _cleanup_(page_done) struct page page = { 0 };
     _cleanup_free_ struct team *teams = NULL;
-    struct jout j = JOUT_INIT(&b);
-    struct paging page;
     size_t n = 0;
 
-    int r = request_params_known(req, known, err);
-    if (r >= 0)
-        r = paging_read(req, &page, err);
+    int r = page_read(req, NULL, &page, err);
     if (r >= 0)
         r = team_list(req->core, &teams, &n, err);
     if (r < 0)
         return r;
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "teams", '[');
+    page_open(&page, "teams");
     for (size_t i = 0; i < n; i++)
         if ((req->admin || strcmp(teams[i].name, req->owner) == 0) &&
-            paging_takes(&page, teams[i].name) &&
+            page_takes(&page, teams[i].name) &&
             team_get(req->core, teams[i].name, &teams[i], NULL) >= 0)
-            put_team(&j, &teams[i]);
-    jout_close(&j, ']');
-    paging_put(&page, &j);
-    jout_close(&j, '}');
-    return reply_json(req, 200, &j);
+            put_team(&page.json, &teams[i]);
+    return page_reply(req, &page);
 }
 
 int native_team_get(struct request *req, struct err *err)

@@ -4,12 +4,13 @@
 #include "core/template.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
-#include "front/native/paging.h"
+#include "front/native/page.h"
 
 #define MIB (1024u * 1024)
 #define COMMAND_MAX (128 * 1024)
 #define READY_PATH "/"
 #define READY_STATUS 200
+#define FREEZE_MAX_S (10.0 * 366 * 86400) /* ten years */
 
 /* ---- members that are not plain ---- */
 
@@ -107,6 +108,13 @@ static const struct field fields[] = {
     ROW(t.spec.boot.timeout_ms, "ready_timeout_s", as_seconds, .min = 1, .max = BOOT_TIMEOUT_MAX_S),
     ROW(t.spec.env, "env", as_env),
     ROW(t.n_ports, "ports", as_ports),
+    ROW(t.spec.network, "network", native_as_network),
+    ROW(t.spec.bindings, "bindings", native_as_bindings, .null_ok = true),
+    ROW(t.spec.network_limits, "network_limits", native_as_network_limits, .null_ok = true),
+    ROW(t.spec.autosave, "checkpoints", native_as_autosave, .null_ok = true),
+    ROW(t.spec.freeze_after_ms, "freeze_after_s", as_seconds, .max = FREEZE_MAX_S, .null_ok = true),
+    ROW(t.spec.preview, "preview", as_choice, .choices = native_previews),
+    ROW(t.spec.wake, "wake", as_choice, .choices = native_wakes),
     ROW(t.spec.user, "user", as_text, .max = 256, .null_ok = true),
     ROW(t.spec.workdir, "workdir", as_text, .max = 4096, .null_ok = true),
     ROW(t.spec.cpu_millis, "cpus", as_thousandths, .min = 0.05, .max = 4096),
@@ -120,11 +128,7 @@ static const struct field fields[] = {
 
 static int read_ask(struct request *req, struct ask *ask, struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
-    uint32_t seen;
-    int r = request_json(req, &object, err);
-    if (r >= 0)
-        r = fields_decode(object, fields, ARRAY_LEN(fields), ask, &seen, err);
+    int r = request_fields(req, fields, ARRAY_LEN(fields), ask, NULL, err);
     if (r >= 0 && !ask->name)
         r = err_name(err, EINVAL, "missing_field", "'name' is needed");
     if (r < 0)
@@ -184,14 +188,21 @@ static void put_template(struct jout *j, const struct template *t)
     put_words(j, "start_command", s->boot.argv);
     put_ready(j, &s->boot);
     jout_thousandths(j, "ready_timeout_s", (uint64_t)s->boot.timeout_ms);
-    jout_open(j, "env", '{');
-    for (size_t i = 0; i < s->env.n; i++)
-        jout_member(j, s->env.names[i], s->env.values[i]);
-    jout_close(j, '}');
+    put_pairs(j, "env", &s->env);
     jout_open(j, "ports", '[');
     for (size_t i = 0; i < t->n_ports; i++)
         jout_uint(j, NULL, t->ports[i]);
     jout_close(j, ']');
+    native_put_network(j, s);
+    native_put_bindings(j, s);
+    native_put_network_limits(j, s);
+    native_put_autosave(j, s);
+    if (s->freeze_after_ms)
+        jout_thousandths(j, "freeze_after_s", (uint64_t)s->freeze_after_ms);
+    else
+        jout_null(j, "freeze_after_s");
+    jout_str(j, "preview", native_previews[s->preview]);
+    jout_str(j, "wake", native_wakes[s->wake]);
     jout_str(j, "user", s->user);
     jout_str(j, "workdir", s->workdir);
     jout_thousandths(j, "cpus", s->cpu_millis);
@@ -232,29 +243,20 @@ int native_template_put(struct request *req, struct err *err)
 
 int native_template_list(struct request *req, struct err *err)
 {
-    static const char *const known[] = { "limit", "cursor", NULL };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
-    struct jout j = JOUT_INIT(&b);
+    _cleanup_(page_done) struct page page = { 0 };
     struct template *list = NULL;
-    struct paging page;
     size_t n = 0;
-    int r = request_params_known(req, known, err);
-    if (r >= 0)
-        r = paging_read(req, &page, err);
+    int r = page_read(req, NULL, &page, err);
     if (r >= 0)
         r = template_list(req->core, req->owner, &list, &n, err);
     if (r < 0)
         return r;
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "templates", '[');
+    page_open(&page, "templates");
     for (size_t i = 0; i < n; i++)
-        if (paging_takes(&page, list[i].name))
-            put_template(&j, &list[i]);
-    jout_close(&j, ']');
-    paging_put(&page, &j);
-    jout_close(&j, '}');
+        if (page_takes(&page, list[i].name))
+            put_template(&page.json, &list[i]);
     template_list_free(list, n);
-    return reply_json(req, 200, &j);
+    return page_reply(req, &page);
 }
 
 int native_template_get(struct request *req, struct err *err)

@@ -4,19 +4,27 @@
 #include "core/volume.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
-#include "front/native/paging.h"
+#include "front/native/page.h"
 
 #define MIB (1024ull * 1024)
+
+enum kind { KIND_FILES, KIND_BUCKET };
+static const char *const kinds[] = { [KIND_FILES] = "files", [KIND_BUCKET] = "bucket", NULL };
 
 struct ask {
     char *name;
     uint64_t size_bytes;
+    enum kind kind;
+    struct bucket bucket;
 };
 
+enum { ASKED_NAME, ASKED_SIZE, ASKED_KIND, ASKED_BUCKET };
 static const struct field create_fields[] = {
-    FIELD(struct ask, name, "name", as_text, .max = NAME_MAX_LEN, .null_ok = true),
-    FIELD(struct ask, size_bytes, "size_mb", as_mib, .min = VOLUME_SIZE_MB_MIN,
-          .max = VOLUME_SIZE_MB_MAX),
+    [ASKED_NAME] = FIELD(struct ask, name, "name", as_text, .max = NAME_MAX_LEN, .null_ok = true),
+    [ASKED_SIZE] = FIELD(struct ask, size_bytes, "size_mb", as_mib, .min = VOLUME_SIZE_MB_MIN,
+                         .max = VOLUME_SIZE_MB_MAX),
+    [ASKED_KIND] = FIELD(struct ask, kind, "kind", as_choice, .choices = kinds),
+    [ASKED_BUCKET] = FIELD(struct ask, bucket, "bucket", native_as_bucket),
 };
 static const struct field update_fields[] = {
     FIELD(struct ask, size_bytes, "size_mb", as_mib, .min = VOLUME_SIZE_MB_MIN,
@@ -86,7 +94,10 @@ static void put_volume(struct jout *j, const struct volume *v, const uint64_t *u
     jout_open(j, NULL, '{');
     jout_str(j, "id", v->id);
     jout_str(j, "name", v->name);
+    jout_str(j, "kind", kinds[volume_is_bucket(v)]);
     jout_uint(j, "size_mb", v->size_bytes / MIB);
+    if (volume_is_bucket(v))
+        native_put_bucket(j, "bucket", &v->bucket);
     if (used)
         jout_uint(j, "used_bytes", *used);
     jout_uint(j, "sandboxes", v->sandboxes);
@@ -94,86 +105,80 @@ static void put_volume(struct jout *j, const struct volume *v, const uint64_t *u
     jout_close(j, '}');
 }
 
-static int reply_volume(struct request *req, unsigned status, const struct volume *v,
+int native_reply_volume(struct request *req, unsigned status, const struct volume *v,
                         struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
     struct jout j = JOUT_INIT(&b);
     uint64_t used = 0;
-    int r = volume_used(req->core, v->id, &used, err);
+    int r = volume_is_bucket(v) ? 0 : volume_used(req->core, v->id, &used, err);
     if (r < 0)
         return r;
-    put_volume(&j, v, &used);
+    put_volume(&j, v, volume_is_bucket(v) ? NULL : &used);
     return reply_json(req, status, &j);
 }
 
-static int read_ask(struct request *req, const struct field *fields, size_t n, struct ask *ask,
-                    struct err *err)
+static int create(struct request *req, const struct ask *ask, uint32_t seen, struct volume *ret_v,
+                  struct err *err)
 {
-    _cleanup_json_ json_t *object = NULL;
-    uint32_t seen;
-    int r = request_json(req, &object, err);
-    return r < 0 ? r : fields_decode(object, fields, n, ask, &seen, err);
+    bool described = seen & 1u << ASKED_BUCKET;
+    if (ask->kind == KIND_FILES && !described)
+        return volume_create(req->core, req->owner, ask->name, ask->size_bytes, ret_v, err);
+    if (ask->kind != KIND_BUCKET || !described)
+        return err_name(
+            err, EINVAL, described ? "invalid_field" : "missing_field",
+            "a volume with a 'bucket' is of 'kind' \"bucket\", and the other way round");
+    if (seen & 1u << ASKED_SIZE)
+        return err_name(err, EINVAL, "invalid_field", "a bucket has no 'size_mb' here");
+    return volume_create_bucket(req->core, req->owner, ask->name, &ask->bucket, ret_v, err);
 }
 
 int native_volume_create(struct request *req, struct err *err)
 {
     struct ask ask = { .size_bytes = VOLUME_SIZE_MB * MIB };
-    struct volume v;
-    int r = read_ask(req, create_fields, ARRAY_LEN(create_fields), &ask, err);
+    struct volume v = { 0 };
+    uint32_t seen = 0;
+    int r = request_fields(req, create_fields, ARRAY_LEN(create_fields), &ask, &seen, err);
     if (r >= 0)
-        r = volume_create(req->core, req->owner, ask.name, ask.size_bytes, &v, err);
+        r = create(req, &ask, seen, &v, err);
     free(ask.name);
-    return r < 0 ? r : reply_volume(req, 201, &v, err);
+    return r < 0 ? r : native_reply_volume(req, 201, &v, err);
 }
 
 int native_volume_list(struct request *req, struct err *err)
 {
-    static const char *const known[] = { "limit", "cursor", NULL };
-    _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
+    _cleanup_(page_done) struct page page = { 0 };
     _cleanup_free_ struct volume *list = NULL;
-    struct jout j = JOUT_INIT(&b);
-    struct paging page;
     size_t n = 0;
-    int r = request_params_known(req, known, err);
-    if (r >= 0)
-        r = paging_read(req, &page, err);
+    int r = page_read(req, NULL, &page, err);
     if (r >= 0)
         r = volume_list(req->core, req->owner, &list, &n, err);
     if (r < 0)
         return r;
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "volumes", '[');
-    for (size_t i = 0; i < n; i++) {
-        char key[64];
-        (void)snprintf(key, sizeof(key), "%016llx-%s", (unsigned long long)list[i].created_ms,
-                       list[i].id);
-        if (paging_takes(&page, key))
-            put_volume(&j, &list[i], NULL);
-    }
-    jout_close(&j, ']');
-    paging_put(&page, &j);
-    jout_close(&j, '}');
-    return reply_json(req, 200, &j);
+    page_open(&page, "volumes");
+    for (size_t i = 0; i < n; i++)
+        if (page_takes_made(&page, list[i].created_ms, list[i].id))
+            put_volume(&page.json, &list[i], NULL);
+    return page_reply(req, &page);
 }
 
 int native_volume_get(struct request *req, struct err *err)
 {
     struct volume v;
     int r = volume_get(req->core, req->owner, req->args[0], &v, err);
-    return r < 0 ? r : reply_volume(req, 200, &v, err);
+    return r < 0 ? r : native_reply_volume(req, 200, &v, err);
 }
 
 int native_volume_update(struct request *req, struct err *err)
 {
     struct ask ask = { 0 };
     struct volume v;
-    int r = read_ask(req, update_fields, ARRAY_LEN(update_fields), &ask, err);
+    int r = request_fields(req, update_fields, ARRAY_LEN(update_fields), &ask, NULL, err);
     if (r < 0)
         return r;
     r = ask.size_bytes ? volume_resize(req->core, req->owner, req->args[0], ask.size_bytes, &v, err)
                        : volume_get(req->core, req->owner, req->args[0], &v, err);
-    return r < 0 ? r : reply_volume(req, 200, &v, err);
+    return r < 0 ? r : native_reply_volume(req, 200, &v, err);
 }
 
 int native_volume_delete(struct request *req, struct err *err)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sanitized.h"
 #include "init/file/path.h"
 #include "init/file/walk.h"
 
@@ -69,7 +70,7 @@ static int one_path(struct seek *k, const char *asked)
 /* What asks for too much is refused then, not killed. */
 static void bound_memory(void)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they take more than that */
+#if !SANITIZED /* they take more than that */
     struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
     (void)setrlimit(RLIMIT_AS, &memory);
 #endif

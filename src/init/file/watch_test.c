@@ -15,10 +15,12 @@ static void watch(struct rig *r, const char *name, uint64_t flags)
     CHECK_EQ(r->h.type, WIRE_OK);
 }
 
-/* Changes up to the one that is named last, as "what:path ". */
+/* Changes up to the one that is named last, as "what:path ". The kernel tells a file's emptying and
+ * its filling apart or together, as they are read: one that comes again at once counts once. */
 static const char *changes(struct rig *r, const char *last)
 {
     static char all[4096];
+    char before[700] = "";
     all[0] = '\0';
     for (;;) {
         char path[600], one[700];
@@ -29,7 +31,9 @@ static const char *changes(struct rig *r, const char *last)
         size_t top_n = strlen(rig_top), n = strlen(all);
         (void)snprintf(one, sizeof(one), "%s:%s", names[what],
                        path[top_n] ? path + top_n + 1 : path + top_n);
-        (void)snprintf(all + n, sizeof(all) - n, "%s ", one);
+        if (strcmp(one, before) != 0)
+            (void)snprintf(all + n, sizeof(all) - n, "%s ", one);
+        memcpy(before, one, sizeof(before));
         if (strcmp(one, last) == 0)
             return all;
     }

@@ -44,6 +44,16 @@ void workers_signal_all(int signo)
         (void)kill(workers.pids[i], signo);
 }
 
+size_t workers_count(void)
+{
+    return workers.n;
+}
+
+void worker_family(void (*fn)(struct family *f))
+{
+    fn(&workers.family);
+}
+
 /* ---- in the worker ---- */
 
 static int shed(int fd)

@@ -22,3 +22,6 @@ int worker_start_job(int fd, void (*fn)(int fd, char *payload, size_t n), char *
 bool worker_is(pid_t pid);
 bool worker_reaped(pid_t pid); /* true: it was one */
 void workers_signal_all(int signo);
+size_t workers_count(void);
+struct family;
+void worker_family(void (*fn)(struct family *f)); /* call fn with the one they share */

@@ -1,0 +1,197 @@
+/* What a sandbox can reach and has reached: the radius of its blast, on one page; and what it did,
+ * by itself: programs it ran, files it changed. */
+#include <string.h>
+
+#include "core/account.h"
+#include "core/network.h"
+#include "core/port.h"
+#include "core/trace.h"
+#include "front/http/fields.h"
+#include "front/native/native.h"
+#include "net/binding.h"
+#include "net/host.h"
+
+#define BLAST_FILES 100
+#define BLAST_ENTRIES 10000 /* of the log, for what is in no account */
+
+/* ---- whom it reached, and with which secrets ---- */
+
+static void put_reached(struct jout *j, const struct account *a)
+{
+    jout_open(j, "reached", '[');
+    for (uint32_t i = 0; a->hosts && i < a->head.n_hosts; i++) {
+        const struct account_host *h = &a->hosts[i];
+        if (h->sum.connections == 0)
+            continue;
+        jout_open(j, NULL, '{');
+        jout_str(j, "host", h->host);
+        jout_uint(j, "connections", h->sum.connections);
+        jout_uint(j, "sent_bytes", h->sum.sent_bytes);
+        jout_uint(j, "received_bytes", h->sum.received_bytes);
+        jout_time(j, "first_at", h->first_ms);
+        jout_time(j, "last_at", h->last_ms);
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+    jout_uint(j, "sent_bytes", a->head.egress.sent_bytes);
+    jout_uint(j, "received_bytes", a->head.egress.received_bytes);
+    jout_uint(j, "denied", a->head.egress.denied);
+}
+
+/* An entry has the name of the secret that it carried. */
+static uint64_t uses_of(const struct binding *b, const struct network_entry *log, size_t n)
+{
+    uint64_t uses = 0;
+    for (size_t i = 0; i < n; i++)
+        uses += strcmp(log[i].record.binding, b->secret) == 0 &&
+                host_matches(b->host, log[i].record.name);
+    return uses;
+}
+
+static void put_secrets(struct jout *j, const struct sandbox_spec *spec,
+                        const struct network_entry *log, size_t n)
+{
+    _cleanup_(bindings_done) struct bindings bs = BINDINGS_INIT;
+    if (spec->bindings)
+        (void)bindings_parse(spec->bindings, strlen(spec->bindings), &bs, NULL);
+    jout_open(j, "secrets", '[');
+    for (size_t i = 0; i < bs.n; i++) {
+        const struct binding *b = &bs.items[i];
+        if (!b->secret)
+            continue;
+        jout_open(j, NULL, '{');
+        jout_str(j, "secret", b->secret);
+        jout_str(j, "host", b->host);
+        jout_str(j, "path", b->path);
+        jout_uint(j, "used", uses_of(b, log, n));
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
+/* ---- the page ---- */
+
+static void put_programs(struct jout *j, const struct keeper_program *items, size_t n, bool counted)
+{
+    jout_bool(j, "programs_counted", counted);
+    jout_open(j, "programs", '[');
+    for (size_t i = 0; i < n; i++) {
+        jout_open(j, NULL, '{');
+        jout_str(j, "path", items[i].path);
+        jout_uint(j, "count", items[i].count);
+        jout_time(j, "first_at", items[i].first_ms);
+        jout_time(j, "last_at", items[i].last_ms);
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
+/* What listens at this moment; one that does not run has none. */
+static void put_ports(struct jout *j, const struct request *req, const struct sandbox *s)
+{
+    _cleanup_(sandbox_done) struct sandbox inside = { 0 };
+    _cleanup_free_ struct port *ports = NULL;
+    size_t n = 0;
+    if (s->state == SANDBOX_RUNNING &&
+        sandbox_enter(req->core, req->owner, s->id, &inside, NULL) >= 0) {
+        (void)port_list(req->core, &inside, &ports, &n, NULL);
+        sandbox_leave(req->core, s->id);
+    }
+    jout_open(j, "ports", '[');
+    for (size_t i = 0; i < n; i++)
+        native_put_port(j, req, s->id, &ports[i]);
+    jout_close(j, ']');
+}
+
+static void put_volumes(struct jout *j, struct core *core, const struct sandbox *s)
+{
+    char others[TRACE_SHARERS_MAX][ID_SIZE];
+    jout_open(j, "volumes", '[');
+    for (size_t i = 0; i < s->spec.n_mounts; i++) {
+        const struct sandbox_mount *m = &s->spec.mounts[i];
+        size_t n = trace_sharers(core, m->volume, s->id, others);
+        jout_open(j, NULL, '{');
+        jout_str(j, "volume", m->name);
+        jout_str(j, "path", m->path);
+        jout_bool(j, "read_only", m->read_only);
+        jout_open(j, "shared_with", '[');
+        for (size_t o = 0; o < n; o++)
+            jout_str(j, NULL, others[o]);
+        jout_close(j, ']');
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
+struct blast {
+    struct sandbox s;
+    struct trace_changes changes;
+    struct keeper_program *programs;
+    size_t n_programs;
+    bool counted;
+    struct network_entry *log;
+    size_t n_log;
+};
+
+static void blast_done(struct blast *b)
+{
+    sandbox_done(&b->s);
+    trace_changes_done(&b->changes);
+    free(b->programs);
+    free(b->log);
+}
+
+static int gather(struct request *req, struct blast *b, struct err *err)
+{
+    int r = sandbox_get(req->core, req->owner, req->args[0], &b->s, err);
+    if (r == 0)
+        r = trace_changes(req->core, req->owner, b->s.id, BLAST_FILES, &b->changes, err);
+    if (r == 0)
+        r = trace_programs(req->core, req->owner, b->s.id, &b->programs, &b->n_programs,
+                           &b->counted, err);
+    const struct network_query all = { .limit = BLAST_ENTRIES };
+    if (r == 0)
+        r = network_log(req->core, req->owner, b->s.id, &all, &b->log, &b->n_log, err);
+    return r;
+}
+
+static int put_network(struct request *req, struct jout *j, const struct blast *b, struct err *err)
+{
+    struct account a = ACCOUNT_INIT;
+    int r = network_account(req->core, req->owner, b->s.id, &a, err);
+    if (r < 0)
+        return r;
+    native_put_network(j, &b->s.spec);
+    put_reached(j, &a);
+    network_account_done(req->core, &a);
+    put_secrets(j, &b->s.spec, b->log, b->n_log);
+    return 0;
+}
+
+int native_sandbox_blast(struct request *req, struct err *err)
+{
+    static const char *const known[] = { NULL };
+    _cleanup_(blast_done) struct blast b = { 0 };
+    _cleanup_(buf_done) struct buf text = BUF_INIT(REPLY_MAX);
+    struct jout j = JOUT_INIT(&text);
+    int r = request_params_known(req, known, err);
+    if (r >= 0)
+        r = gather(req, &b, err);
+    if (r < 0)
+        return native_sandbox_error(req, r, err);
+    jout_open(&j, NULL, '{');
+    jout_str(&j, "sandbox", b.s.id);
+    jout_str(&j, "name", b.s.spec.name);
+    jout_str(&j, "state", sandbox_state_name(sandbox_shown(&b.s)));
+    r = put_network(req, &j, &b, err);
+    if (r < 0)
+        return r;
+    put_ports(&j, req, &b.s);
+    put_volumes(&j, req->core, &b.s);
+    put_programs(&j, b.programs, b.n_programs, b.counted);
+    jout_open(&j, "files", '{');
+    native_put_changes(&j, &b.changes);
+    jout_close(&j, '}');
+    jout_close(&j, '}');
+    return reply_json(req, 200, &j);
+}

@@ -1,0 +1,102 @@
+#include "keeper/memory_meta.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define NAME "0123456789abcdef0123456789abcdef"
+#define VOLUME "vol00000000000000001"
+
+static const char mountinfo[] =
+    "111 70 0:1636 / / rw,nodev,relatime - overlay warren rw,lowerdir=/proc/self/fd/50\n"
+    "155 111 0:1544 / /dev ro,nosuid,noexec,relatime - tmpfs none rw,size=64k,mode=755\n"
+    "156 111 0:1867 / /proc rw,nosuid,nodev,noexec,relatime - proc none rw\n"
+    "159 155 0:1870 / /dev/shm rw,nosuid,nodev,relatime - tmpfs none rw,size=1048576k\n"
+    "161 156 0:1546 /empty /proc/acpi ro,nosuid,nodev,noexec,relatime - tmpfs none rw\n"
+    "165 156 0:1546 /nothing /proc/keys ro,nosuid,nodev,noexec,relatime - tmpfs none rw\n"
+    "166 111 0:40 /volumes/" VOLUME
+    " /my\\040data ro,nosuid,nodev shared:1 - btrfs /dev/loop0 rw\n";
+
+static int read_text(struct meta *m, const char *text, struct err *err)
+{
+    char copy[2048];
+    (void)snprintf(copy, sizeof(copy), "%s", text);
+    return meta_read_mounts(m, copy, err);
+}
+
+TEST(meta_tells_the_hosts_mounts_from_the_cells_own)
+{
+    _cleanup_(meta_done) struct meta m = META_INIT;
+    CHECK_OK(read_text(&m, mountinfo, NULL));
+    CHECK_EQ(m.nmounts, 4);
+    CHECK_EQ(m.mounts[0].kind, META_DEV);
+    CHECK_EQ(m.mounts[1].kind, META_EMPTY);
+    CHECK_EQ(m.mounts[2].kind, META_NOTHING);
+    CHECK_STR(m.mounts[2].path, "/proc/keys");
+    CHECK_EQ(m.mounts[3].kind, META_VOLUME);
+    CHECK_STR(m.mounts[3].path, "/my data");
+    CHECK_STR(m.mounts[3].volume, VOLUME);
+    CHECK(m.mounts[3].read_only);
+}
+
+TEST(meta_names_a_mount_that_cannot_be_brought_back)
+{
+    static const char *const texts[] = {
+        "1 2 0:3 / /bucket rw - fuse.s3fs s3fs rw\n",
+        "1 2 0:3 / /tmp rw - tmpfs none rw\n",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        _cleanup_(meta_done) struct meta m = META_INIT;
+        struct err err = ERR_INIT;
+        CHECK_EQ(read_text(&m, texts[i], &err), -ENOTSUP);
+        CHECK(strstr(err.msg, i == 0 ? "/bucket" : "/tmp") != NULL);
+    }
+}
+
+TEST(meta_reads_what_it_printed)
+{
+    _cleanup_(meta_done) struct meta m = META_INIT, back = META_INIT;
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+    CHECK_OK(read_text(&m, mountinfo, NULL));
+    CHECK_OK(meta_add_shm(&m));
+    CHECK_OK(meta_add_member(&m, 7, 42));
+    memcpy(m.name, NAME, sizeof(NAME));
+    m.steered = true;
+    memcpy(m.id, VOLUME, sizeof(VOLUME));
+    CHECK_OK(meta_print(&m, &b));
+    CHECK_OK(meta_parse(b.data, &back, NULL));
+    CHECK_EQ(back.nmounts, 5);
+    CHECK_EQ(back.mounts[4].kind, META_SHM);
+    CHECK_STR(back.mounts[3].path, "/my data");
+    CHECK(back.mounts[3].read_only && back.steered);
+    CHECK_EQ(back.nmembers, 1);
+    CHECK_EQ(back.members[0].family, 7);
+    CHECK_EQ(back.members[0].pid, 42);
+    CHECK_STR(back.name, NAME);
+    CHECK_STR(back.id, VOLUME);
+}
+
+TEST(meta_refuses_what_is_not_a_description)
+{
+    static const char *const texts[] = {
+        "",
+        "mount dev /dev\n",                    /* no name */
+        "name " NAME "x\n",                    /* too long */
+        "name " NAME "\nmount thing /x\n",     /* no such kind */
+        "name " NAME "\nmount dev dev\n",      /* not a path */
+        "name " NAME "\nvolume short rw /x\n", /* not an id */
+        "name " NAME "\nvolume " VOLUME " maybe /x\n",
+        "name " NAME "\nmember 1\n",
+        "name " NAME "\nmember one two\n",
+        "name " NAME "\nsteered 2\n",
+        "name " NAME "\nid x\n",
+        "name " NAME "\nword\n",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char copy[256];
+        struct meta m = META_INIT;
+        (void)snprintf(copy, sizeof(copy), "%s", texts[i]);
+        CHECK_EQ(meta_parse(copy, &m, NULL), -EPROTO);
+    }
+}

@@ -1,0 +1,131 @@
+/* Points: boxes as they were at a checkpoint, and boxes made from them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "keeper/storage_private.h"
+#include "kernel/btrfs.h"
+
+#define LOG_MODULE "storage"
+
+static int open_point(struct storage *st, const char *point)
+{
+    return openat(st->points, point, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int storage_point_put(struct storage *st, const char *point, const char *id, struct err *err)
+{
+    _cleanup_fd_ int box = storage_box_open(st, id);
+    if (box < 0)
+        return err_set(err, errno, "cannot open box '%s'", id);
+    return btrfs_subvol_snapshot(st->points, point, box, true, err);
+}
+
+int storage_point_upper(struct storage *st, const char *point, int *ret_fd, struct err *err)
+{
+    _cleanup_fd_ int dir = open_point(st, point);
+    int fd = dir < 0 ? -1 : openat(dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open the files of checkpoint '%s'", point);
+    *ret_fd = fd;
+    return 0;
+}
+
+/* It takes the box's name in one step: before it the old files are there, after it these. */
+static int name_box(struct storage *st, const char *id, const char *part, uint64_t disk_bytes,
+                    struct err *err)
+{
+    _cleanup_fd_ int box = openat(st->boxes, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (box < 0)
+        return err_set(err, errno, "cannot open box '%s'", id);
+    int r = st->quota && disk_bytes ? btrfs_quota_limit(box, disk_bytes, err) : 0;
+    if (r < 0)
+        return r;
+    if (renameat2(st->boxes, part, st->boxes, id, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (errno != ENOENT || renameat2(st->boxes, part, st->boxes, id, RENAME_NOREPLACE) < 0)
+        return err_set(err, errno, "cannot name box '%s'", id);
+    return 0;
+}
+
+int storage_box_put(struct storage *st, const char *id, const char *point, uint64_t disk_bytes,
+                    struct err *err)
+{
+    char part[STORAGE_NAME_SIZE];
+    int r = storage_part_name(id, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", id);
+    _cleanup_fd_ int from = open_point(st, point);
+    if (from < 0)
+        return err_name(err, errno, "checkpoint_not_found", "checkpoint '%s' is not stored here",
+                        point);
+    r = storage_move_to_trash(st, st->boxes, part, err);
+    if (r == 0)
+        r = btrfs_subvol_snapshot(st->boxes, part, from, false, err);
+    if (r == 0)
+        r = name_box(st, id, part, disk_bytes, err);
+    /* The old files, or new ones that did not get the name; else a later try or the next start does it. */
+    if (storage_move_to_trash(st, st->boxes, part, NULL) < 0)
+        log_warn("files that nobody needs stay for now box=%s", id);
+    return r;
+}
+
+int storage_point_trash(struct storage *st, const char *point, struct err *err)
+{
+    /* What is read-only cannot be moved to another directory: that changes its "..". */
+    _cleanup_fd_ int fd = open_point(st, point);
+    int r = fd < 0 ? 0 : btrfs_subvol_set_readonly(fd, false, err);
+    if (r == -ENOSPC && btrfs_subvol_delete(st->points, point, NULL) == 0)
+        return 0;
+    return r < 0 ? r : storage_move_to_trash(st, st->points, point, err);
+}
+
+int storage_point_begin(struct storage *st, const char *point, uint64_t disk_bytes, int *ret_fd,
+                        struct err *err)
+{
+    char part[STORAGE_NAME_SIZE];
+    int r = storage_part_name(point, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", point);
+    r = storage_move_to_trash(st, st->points, part, err);
+    if (r == 0)
+        r = btrfs_subvol_create(st->points, part, err);
+    if (r < 0)
+        return r;
+    _cleanup_fd_ int dir = open_point(st, part);
+    r = dir < 0 ? err_set(err, errno, "cannot open '%s'", part)
+                : storage_box_fill(st, dir, disk_bytes, err);
+    if (r < 0)
+        return r;
+    int fd = openat(dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open '%s'", part);
+    *ret_fd = fd;
+    return 0;
+}
+
+int storage_point_commit(struct storage *st, const char *point, struct err *err)
+{
+    char part[STORAGE_NAME_SIZE];
+    int r = storage_part_name(point, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", point);
+    _cleanup_fd_ int dir = open_point(st, part);
+    if (dir < 0)
+        return err_set(err, errno, "cannot open '%s'", part);
+    if (syncfs(dir) < 0)
+        return err_set(err, errno, "cannot write the checkpoint out");
+    if (renameat2(st->points, part, st->points, point, RENAME_NOREPLACE) < 0)
+        return err_set(err, errno, "cannot name checkpoint '%s'", point);
+    return btrfs_subvol_set_readonly(dir, true, err);
+}
+
+void storage_point_abort(struct storage *st, const char *point)
+{
+    char part[STORAGE_NAME_SIZE];
+    if (storage_part_name(point, part) == 0)
+        (void)storage_move_to_trash(st, st->points, part, NULL);
+}

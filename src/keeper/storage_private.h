@@ -1,0 +1,42 @@
+/* storage_private - what the files of the storage share. storage.c opens it; storage_pool.c is what
+ * it all lies on; storage_box.c, storage_point.c, storage_image.c, storage_volume.c and
+ * storage_memory.c are what lies there; storage_trash.c is the way out. */
+#pragma once
+#include <limits.h>
+#include <stddef.h>
+
+#include "keeper/storage.h"
+
+#define PART_SUFFIX ".part"
+#define STORAGE_NAME_SIZE 128
+
+/* Entries in the full quotas' books of subvolumes that are gone. The kernel lets go of one only
+ * after it has written it as empty, so they are kept until a later round. */
+struct entries {
+    uint64_t *p;
+    size_t n, size;
+    int64_t tried_ms;
+};
+
+struct storage {
+    int pool, images, boxes, points, volumes, volume_points, spool, empty, trash;
+    bool own_image, quota, simple_quota;
+    struct entries dead;
+    char path[PATH_MAX];
+};
+
+/* Mounts the pool, made if need be, and opens it: st->path, st->pool, st->own_image. */
+int storage_pool_mount(struct storage *st, const char *data_dir, struct err *err);
+/* Names in a directory; stops when fn returns below zero. */
+int storage_each_in(int dirfd, int (*fn)(const char *name, void *arg), void *arg);
+
+int storage_box_open(struct storage *st, const char *id); /* -1 and errno */
+/* Of a new, empty subvolume that is to be a box or a point. */
+int storage_box_fill(struct storage *st, int box, uint64_t disk_bytes, struct err *err);
+
+/* What has this name is not finished: it is thrown away at the next start. */
+int storage_part_name(const char *name, char out[STORAGE_NAME_SIZE]);
+/* Missing is fine. What is read-only cannot be moved: that changes its "..". */
+int storage_move_to_trash(struct storage *st, int from, const char *name, struct err *err);
+/* Does what has this name in the trash leave an entry for a volume and its checkpoints? */
+bool storage_volume_entry(const struct storage *st, const char *name, uint64_t *ret_entry);

@@ -1,0 +1,206 @@
+/* Volumes and their checkpoints. All subvolumes of one volume are a group under its limit: what it and
+ * its checkpoints have in common counts once, and going back to a checkpoint gives no room away. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/id.h"
+#include "keeper/storage_private.h"
+#include "kernel/btrfs.h"
+
+#define TRASH_PREFIX "volume-"
+
+/* Any number that differs from other volumes' will do. */
+static uint64_t group_of(const char *id)
+{
+    uint64_t h = 14695981039346656037ull;
+    for (const char *p = id; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211ull;
+    return (h ^ h >> 48) & ((1ull << 48) - 1);
+}
+
+bool storage_volume_entry(const struct storage *st, const char *name, uint64_t *ret_entry)
+{
+    size_t n = strlen(TRASH_PREFIX);
+    if (!st->quota || strncmp(name, TRASH_PREFIX, n) != 0)
+        return false;
+    *ret_entry = btrfs_group_entry(group_of(name + n));
+    return true;
+}
+
+static int open_in(int dir, const char *name)
+{
+    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int storage_volume(struct storage *st, const char *id, int *ret_fd, struct err *err)
+{
+    int fd = open_in(st->volumes, id);
+    if (fd < 0)
+        return err_name(err, errno, "volume_not_found", "volume '%s' is not stored here", id);
+    *ret_fd = fd;
+    return 0;
+}
+
+static int limit(struct storage *st, const char *id, int fd, uint64_t disk_bytes, struct err *err)
+{
+    if (!st->quota)
+        return 0;
+    int r = btrfs_group_make(st->pool, group_of(id), err);
+    if (r == 0)
+        r = btrfs_group_add(fd, group_of(id), err);
+    if (r == 0) /* the one that it had before there were groups */
+        r = btrfs_quota_limit(fd, UINT64_MAX, err);
+    return r < 0 ? r : btrfs_group_limit(st->pool, group_of(id), disk_bytes, err);
+}
+
+/* A copy of a volume, or of a checkpoint of one, that counts for volume `id`. */
+static int copy(struct storage *st, int dir, const char *name, int from, bool read_only,
+                const char *id, struct err *err)
+{
+    if (!st->quota)
+        return btrfs_subvol_snapshot(dir, name, from, read_only, err);
+    int r = btrfs_group_make(st->pool, group_of(id), err);
+    return r < 0 ? r : btrfs_subvol_snapshot_in(dir, name, from, read_only, group_of(id), err);
+}
+
+/* A volume that was acknowledged is there after a power cut. */
+static int write_out(int fd, const char *id, struct err *err)
+{
+    return syncfs(fd) < 0 ? err_set(err, errno, "cannot write volume '%s' out", id) : 0;
+}
+
+/* It gets its name when it is as it should be, so one that a keeper's death cut off is not taken
+ * for a whole one. Everybody may write in it: it is no user's, and sandboxes differ in theirs. */
+static int make_volume(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err)
+{
+    char part[STORAGE_NAME_SIZE];
+    int r = storage_part_name(id, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", id);
+    r = storage_move_to_trash(st, st->volumes, part, err);
+    if (r == 0)
+        r = btrfs_subvol_create(st->volumes, part, err);
+    if (r < 0)
+        return r;
+    _cleanup_fd_ int fd = open_in(st->volumes, part);
+    if (fd < 0 || fchmod(fd, 0777) < 0)
+        return err_set(err, errno, "cannot open volume '%s'", id);
+    r = limit(st, id, fd, disk_bytes, err);
+    if (r == 0 && renameat2(st->volumes, part, st->volumes, id, RENAME_NOREPLACE) < 0)
+        r = err_set(err, errno, "cannot name volume '%s'", id);
+    return r < 0 ? r : write_out(fd, id, err);
+}
+
+int storage_volume_put(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err)
+{
+    _cleanup_fd_ int fd = open_in(st->volumes, id);
+    return fd < 0 ? make_volume(st, id, disk_bytes, err) : limit(st, id, fd, disk_bytes, err);
+}
+
+uint64_t storage_volume_used(struct storage *st, const char *id)
+{
+    uint64_t bytes = 0;
+    if (!st->quota)
+        return 0;
+    if (btrfs_group_used(st->pool, group_of(id), &bytes) == 0)
+        return bytes;
+    _cleanup_fd_ int fd = open_in(st->volumes, id);
+    if (fd >= 0)
+        (void)btrfs_quota_used(fd, &bytes);
+    return bytes;
+}
+
+int storage_volume_trash(struct storage *st, const char *id, struct err *err)
+{
+    char name[STORAGE_NAME_SIZE]; /* the sweeper strikes its group by it */
+    (void)snprintf(name, sizeof(name), TRASH_PREFIX "%s", id);
+    if (renameat2(st->volumes, id, st->trash, name, RENAME_NOREPLACE) == 0 || errno == ENOENT)
+        return 0;
+    return storage_move_to_trash(st, st->volumes, id, err);
+}
+
+/* ---- checkpoints ---- */
+
+int storage_volume_flush(struct storage *st, const char *id, struct err *err)
+{
+    char unique[ID_SIZE];
+    _cleanup_fd_ int fd = -1;
+    int r = storage_volume(st, id, &fd, err);
+    if (r < 0)
+        return r;
+    r = id_random(unique);
+    if (r < 0)
+        return err_set(err, -r, "cannot get random bytes");
+    return btrfs_subvol_snapshot(st->trash, unique, fd, false, err);
+}
+
+int storage_volume_point_put(struct storage *st, const char *point, const char *id, struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+    int r = storage_volume(st, id, &fd, err);
+    return r < 0 ? r : copy(st, st->volume_points, point, fd, true, id, err);
+}
+
+int storage_volume_point_trash(struct storage *st, const char *point, struct err *err)
+{
+    _cleanup_fd_ int fd = open_in(st->volume_points, point);
+    int r = fd < 0 ? 0 : btrfs_subvol_set_readonly(fd, false, err);
+    return r < 0 ? r : storage_move_to_trash(st, st->volume_points, point, err);
+}
+
+int storage_volume_restore(struct storage *st, const char *id, const char *point,
+                           uint64_t disk_bytes, struct err *err)
+{
+    char part[STORAGE_NAME_SIZE];
+    int r = storage_part_name(id, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", id);
+    _cleanup_fd_ int from = open_in(st->volume_points, point), fd = -1;
+    if (from < 0)
+        return err_name(err, errno, "checkpoint_not_found", "checkpoint '%s' is not stored here",
+                        point);
+    r = storage_move_to_trash(st, st->volumes, part, err);
+    if (r == 0)
+        r = copy(st, st->volumes, part, from, false, id, err);
+    if (r < 0)
+        return r;
+    fd = open_in(st->volumes, part);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open volume '%s'", id);
+    r = limit(st, id, fd, disk_bytes, err);
+    if (r < 0)
+        return r;
+    /* It takes the name in one step: before it the old files are there, after it these. */
+    if (renameat2(st->volumes, part, st->volumes, id, RENAME_EXCHANGE) == 0)
+        r = storage_move_to_trash(st, st->volumes, part, err); /* the old files */
+    else if (errno != ENOENT || renameat2(st->volumes, part, st->volumes, id, RENAME_NOREPLACE) < 0)
+        r = err_set(err, errno, "cannot name volume '%s'", id);
+    return r < 0 ? r : write_out(fd, id, err);
+}
+
+/* ---- what is on its way to a bucket ---- */
+
+int storage_spool(struct storage *st, const char *id, uint64_t disk_bytes, int *ret_fd,
+                  struct err *err)
+{
+    int r = btrfs_subvol_create(st->spool, id, err);
+    if (r < 0)
+        return r;
+    _cleanup_fd_ int fd = open_in(st->spool, id);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open a bucket's spool");
+    r = st->quota ? btrfs_quota_limit(fd, disk_bytes, err) : 0;
+    if (r == 0)
+        *ret_fd = take_fd(fd);
+    return r;
+}
+
+int storage_spool_trash(struct storage *st, const char *id, struct err *err)
+{
+    return storage_move_to_trash(st, st->spool, id, err);
+}

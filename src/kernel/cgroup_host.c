@@ -1,0 +1,152 @@
+/* The host: its hierarchies, and our root group in each. */
+#include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "kernel/cgroup_private.h"
+
+#define GROUP_MODE 0755
+#define BUSY_TRIES 20 /* milliseconds */
+
+const char *const cgroup_names[CGROUP_CONTROLLERS] = { "memory", "cpu", "pids" };
+
+static bool has_word(const char *list, const char *word, const char *separators)
+{
+    size_t n = strlen(word);
+    for (const char *p = list; *p;) {
+        size_t len = strcspn(p, separators);
+        if (len == n && memcmp(p, word, n) == 0)
+            return true;
+        p += len;
+        p += strspn(p, separators);
+    }
+    return false;
+}
+
+int cgroup_open_group(int dirfd, const char *path, bool make)
+{
+    if (make && mkdirat(dirfd, path, GROUP_MODE) < 0 && errno != EEXIST)
+        return -errno;
+    int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int find_mounts(struct cgroup_host *h, struct err *err)
+{
+    FILE *f = setmntent("/proc/self/mounts", "re");
+    if (!f)
+        return err_set(err, errno, "cannot read /proc/self/mounts");
+    struct mntent m;
+    char line[4096];
+    while (getmntent_r(f, &m, line, (int)sizeof(line))) {
+        if (strcmp(m.mnt_type, "cgroup2") == 0 && h->parents[CGROUP_CONTROLLERS] < 0) {
+            h->parents[CGROUP_CONTROLLERS] = cgroup_open_group(AT_FDCWD, m.mnt_dir, false);
+            (void)snprintf(h->unified_options, sizeof(h->unified_options), "%s", m.mnt_opts);
+        }
+        if (strcmp(m.mnt_type, "cgroup") != 0)
+            continue;
+        for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+            if (h->parents[c] < 0 && has_word(m.mnt_opts, cgroup_names[c], ","))
+                h->parents[c] = cgroup_open_group(AT_FDCWD, m.mnt_dir, false);
+    }
+    (void)endmntent(f);
+    return 0;
+}
+
+void cgroup_hand_down(const struct cgroup_host *h, int dirfd, char sign)
+{
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        char text[16];
+        (void)snprintf(text, sizeof(text), "%c%s", sign, cgroup_names[c]);
+        /* -EBUSY: whoever was in the group a moment ago is not quite gone yet. */
+        for (int i = 0; h->in_v2[c] && i < BUSY_TRIES; i++) {
+            if (fd_write_file_at(dirfd, "cgroup.subtree_control", text) != -EBUSY)
+                break;
+            (void)poll(NULL, 0, 1);
+        }
+    }
+}
+
+int cgroup_host_open(const char *name, struct cgroup_host **ret_host, struct err *err)
+{
+    _cleanup_(cgroup_host_freep) struct cgroup_host *h = calloc(1, sizeof(*h));
+    if (!h)
+        return err_set(err, ENOMEM, "cannot allocate the cgroup host");
+    h->unified = -1;
+    for (int c = 0; c <= CGROUP_CONTROLLERS; c++)
+        h->parents[c] = -1;
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+        h->v1[c] = -1;
+    if (snprintf(h->name, sizeof(h->name), "%s", name) >= (int)sizeof(h->name) || strchr(name, '/'))
+        return err_set(err, EINVAL, "'%s' cannot name a control group", name);
+
+    int r = find_mounts(h, err);
+    if (r < 0)
+        return r;
+
+    int unified = h->parents[CGROUP_CONTROLLERS];
+    if (unified >= 0) {
+        h->ns_bounds = has_word(h->unified_options, "nsdelegate", ",");
+        char list[CGROUP_STAT_SIZE];
+        if (fd_read_file_at(unified, "cgroup.controllers", list, sizeof(list)) < 0)
+            list[0] = '\0';
+        for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+            h->in_v2[c] = has_word(list, cgroup_names[c], " \n");
+        cgroup_hand_down(h, unified, '+');
+        h->unified = cgroup_open_group(unified, name, true);
+        if (h->unified < 0)
+            return err_set(err, -h->unified, "cannot make control group '%s'", name);
+        cgroup_hand_down(h, h->unified, '+');
+    }
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        if (h->in_v2[c] || h->parents[c] < 0)
+            continue;
+        h->v1[c] = cgroup_open_group(h->parents[c], name, true);
+        if (h->v1[c] < 0)
+            return err_set(err, -h->v1[c], "cannot make %s group '%s'", cgroup_names[c], name);
+    }
+    *ret_host = take_ptr(h);
+    return 0;
+}
+
+void cgroup_host_free(struct cgroup_host *h)
+{
+    if (!h)
+        return;
+    fd_close_all(h->v1, CGROUP_CONTROLLERS);
+    fd_close_all(h->parents, CGROUP_CONTROLLERS + 1);
+    fd_close_all(&h->unified, 1);
+    free(h);
+}
+
+int cgroup_host_remove(struct cgroup_host *h)
+{
+    int r = 0;
+    for (int c = 0; c <= CGROUP_CONTROLLERS; c++)
+        if (h->parents[c] >= 0 && unlinkat(h->parents[c], h->name, AT_REMOVEDIR) < 0 &&
+            errno != ENOENT)
+            r = -errno;
+    return r;
+}
+
+bool cgroup_host_has(const struct cgroup_host *h, enum cgroup_controller c)
+{
+    return h->in_v2[c] || h->v1[c] >= 0;
+}
+
+bool cgroup_host_is_v2(const struct cgroup_host *h, enum cgroup_controller c)
+{
+    return h->in_v2[c];
+}
+
+bool cgroup_host_has_unified(const struct cgroup_host *h)
+{
+    return h->unified >= 0;
+}

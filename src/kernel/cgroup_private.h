@@ -1,0 +1,24 @@
+/* cgroup_private - what the files of the control groups share. cgroup_host.c: what this host has;
+ * cgroup_make.c: the groups of a new cell; cgroup.c: one cell's limits, figures and end. */
+#pragma once
+#include "kernel/cgroup.h"
+
+#define CGROUP_STAT_SIZE 4096 /* enough for each file that is read: memory.stat is not */
+
+extern const char *const cgroup_names[CGROUP_CONTROLLERS];
+
+struct cgroup_host {
+    int unified;                /* our root group in the unified hierarchy, or -1 */
+    int v1[CGROUP_CONTROLLERS]; /* our root group in a v1 hierarchy, or -1 */
+    bool in_v2[CGROUP_CONTROLLERS];
+    bool ns_bounds; /* the unified hierarchy's delegation ends at cgroup namespaces */
+    int parents[CGROUP_CONTROLLERS + 1]; /* the hierarchies' own roots, unified last */
+    char unified_options[256];           /* that the unified hierarchy is mounted with */
+    char name[64];
+};
+
+/* Open (and with make: create) the directory `path` below dirfd; -errno. */
+int cgroup_open_group(int dirfd, const char *path, bool make);
+/* Hand the v2 controllers down to the children of `dirfd` ('+'), or no longer ('-'). A controller
+ * that is not there is found missing when its limit is set, so failures need no word here. */
+void cgroup_hand_down(const struct cgroup_host *h, int dirfd, char sign);
