@@ -30,7 +30,8 @@ struct client *cli_client(struct cli *cli, struct err *err)
     struct client_config config = { .socket = cli->socket,
                                     .url = cli->url,
                                     .key = cli->key,
-                                    .team = cli->team ? cli->team : env("WARREN_TEAM") };
+                                    .team = cli->team ? cli->team : env("WARREN_TEAM"),
+                                    .ca = env("WARREN_CA") };
     _cleanup_free_ char *usual = NULL;
     bool chosen = true;
     if (config.url)
@@ -83,9 +84,18 @@ int cli_each(struct cli *cli, int argc, char **argv,
     return status;
 }
 
-static int remove_one(struct cli *cli, const char *name, const void *collection, struct err *err)
+int cli_ask(struct cli *cli, const char *path, struct err *err)
 {
-    _cleanup_free_ char *path = api_path(collection, name, NULL);
+    _cleanup_json_ json_t *answer = NULL;
+    int r = cli_call(cli, "POST", path, NULL, &answer, err);
+    if (r >= 0)
+        cli_print_answer(cli, answer, "id");
+    return r;
+}
+
+static int remove_one(struct cli *cli, const char *name, const void *above, struct err *err)
+{
+    _cleanup_free_ char *path = api_below(above, name);
     int r = cli_call(cli, "DELETE", path, NULL, NULL, err);
     if (r == 0 && !cli->json)
         (void)printf("%s\n", name);
@@ -94,7 +104,13 @@ static int remove_one(struct cli *cli, const char *name, const void *collection,
 
 int cli_remove(struct cli *cli, const char *collection, int argc, char **argv)
 {
-    return cli_each(cli, argc, argv, remove_one, collection);
+    _cleanup_free_ char *path = api_path(collection, NULL);
+    return cli_remove_below(cli, path, argc, argv);
+}
+
+int cli_remove_below(struct cli *cli, const char *path, int argc, char **argv)
+{
+    return cli_each(cli, argc, argv, remove_one, path);
 }
 
 int cli_show(struct cli *cli, const char *collection, const char *name)
@@ -158,6 +174,16 @@ void cli_print_json(const json_t *v)
         JSON_INDENT(2) | JSON_ENCODE_ANY | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0);
     (void)json_dumpf(v, stdout, flags);
     (void)fputc('\n', stdout);
+}
+
+void cli_print_answer(const struct cli *cli, const json_t *answer, const char *name)
+{
+    if (cli->json) {
+        cli_print_json(answer);
+        return;
+    }
+    _cleanup_free_ char *text = text_line(member_text(answer, name));
+    (void)printf("%s\n", text);
 }
 
 /* ---- from argv to a command ---- */

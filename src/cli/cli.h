@@ -66,18 +66,23 @@ int cli_fail(const struct cli *cli, const struct err *err);
 int cli_usage(const struct cli *cli, const char *fmt, ...) _printf_(2, 3);
 void cli_note(const char *fmt, ...) _printf_(1, 2); /* "warren: ..." on stderr, made harmless */
 void cli_print_json(const json_t *v);
+/* An answer: as JSON if that is asked for, else its member `name` on a line. */
+void cli_print_answer(const struct cli *cli, const json_t *answer, const char *name);
 /* client_call on the command's client. */
 int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body,
              json_t **ret_json, struct err *err);
 /* The same, with the API's code for a failure. */
 int cli_call_code(struct cli *cli, const char *method, const char *path, const json_t *body,
                   json_t **ret_json, char ret_code[REQUEST_CODE_MAX], struct err *err);
+/* POST without a body; prints the id of what it answers. */
+int cli_ask(struct cli *cli, const char *path, struct err *err);
 /* Do the same for each operand; goes on after a failure. Returns the exit status. */
 int cli_each(struct cli *cli, int argc, char **argv,
              int (*one)(struct cli *cli, const char *arg, const void *opts, struct err *err),
              const void *opts);
 /* DELETE /v1/COLLECTION/NAME for each operand, and its name printed. Returns the exit status. */
 int cli_remove(struct cli *cli, const char *collection, int argc, char **argv);
+int cli_remove_below(struct cli *cli, const char *path, int argc, char **argv); /* PATH/NAME */
 /* GET /v1/COLLECTION/NAME, printed as JSON. Returns the exit status. */
 int cli_show(struct cli *cli, const char *collection, const char *name);
 

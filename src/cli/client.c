@@ -1,11 +1,8 @@
-#include "cli/client.h"
+#include "cli/client_private.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
-#include "cli/object.h"
 #include "cli/xmem.h"
 
 #define ANSWER_MAX (64u << 20) /* a page of 1000 sandboxes with all their metadata */
@@ -13,106 +10,6 @@
 #define CALL_TIMEOUT_S 180L  /* making a sandbox on a machine that is swapping */
 #define STREAM_SILENCE_S 60L /* the daemon sends a ping every 15 s */
 #define STREAM_BUFFER 65536L /* a full output frame in one read */
-
-struct client {
-    CURLM *multi;
-    char *socket; /* NULL: TCP */
-    char *base;   /* what comes before a path */
-    char *auth;   /* a header line, or NULL */
-    char *team;   /* likewise */
-    bool direct;  /* no proxy between */
-    bool moved;   /* bytes arrived in this round */
-};
-
-/* ---- what went wrong, for a person ---- */
-
-/* The connect's own errno says which; curl only says that it failed. */
-static int socket_errno(const char *path)
-{
-    struct sockaddr_un sa = { .sun_family = AF_UNIX };
-    if (strlen(path) >= sizeof(sa.sun_path))
-        return ENAMETOOLONG;
-    memcpy(sa.sun_path, path, strlen(path) + 1);
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-        return errno;
-    return 0;
-}
-
-#define HOW_TO_START "start it with `sudo ./dev up` or `systemctl start warren`"
-
-static int unreachable(const struct client *c, struct err *err)
-{
-    if (!c->socket)
-        return err_set(err, ECONNREFUSED, "cannot reach warrend at %s; " HOW_TO_START, c->base);
-    int e = socket_errno(c->socket);
-    if (e == EACCES || e == EPERM)
-        return err_set(err, EACCES,
-                       "no permission on %s; use sudo, or a key over TCP: "
-                       "WARREN_URL=http://127.0.0.1:7070 WARREN_API_KEY=...",
-                       c->socket);
-    if (e == ENAMETOOLONG)
-        return err_set(err, e, "the socket's path is too long: %s", c->socket);
-    return err_set(err, e ? e : ECONNREFUSED, "cannot reach warrend at %s; " HOW_TO_START,
-                   c->socket);
-}
-
-static int transport_error(const struct request *call, CURLcode rc, struct err *err)
-{
-    const struct client *c = call->client;
-    switch (rc) {
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_COULDNT_RESOLVE_HOST: return unreachable(c, err);
-    case CURLE_OPERATION_TIMEDOUT:
-        if (call->status == 0 && !c->socket) {
-            double connected = 0;
-            (void)curl_easy_getinfo(call->easy, CURLINFO_CONNECT_TIME, &connected);
-            if (connected <= 0)
-                return unreachable(c, err);
-        }
-        return err_set(err, ETIMEDOUT, "no answer from warrend at %s in time", client_where(c));
-    case CURLE_GOT_NOTHING:
-    case CURLE_RECV_ERROR:
-    case CURLE_SEND_ERROR:
-    case CURLE_PARTIAL_FILE:
-        return err_set(err, ECONNRESET, "warrend at %s ended the connection", client_where(c));
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-        return err_set(err, EINVAL, "'%s' is not an address; it looks like http://127.0.0.1:7070",
-                       c->base);
-    default:
-        return err_set(err, EIO, "talking to warrend at %s: %s", client_where(c),
-                       curl_easy_strerror(rc));
-    }
-}
-
-static int status_errno(long status)
-{
-    switch (status) {
-    case 401:
-    case 403: return EACCES;
-    case 404: return ENOENT;
-    case 409: return EBUSY;
-    case 507: return ENOSPC;
-    default: return status >= 500 ? EIO : EINVAL;
-    }
-}
-
-static int api_error(struct request *call)
-{
-    const json_t *e = json_object_get(call->json, "error");
-    const char *message = member_text(e, "message");
-    (void)snprintf(call->code, sizeof(call->code), "%s", member_text(e, "code"));
-    int code = status_errno(call->status);
-    if (call->status == 401)
-        return err_set(&call->err, code,
-                       "%s; set WARREN_API_KEY (or --key), or use sudo and the admin socket",
-                       *message ? message : "warrend does not take this key");
-    if (*message)
-        return err_set(&call->err, code, "%s", message);
-    return err_set(&call->err, code, "warrend answered status %ld without saying why (is %s it?)",
-                   call->status, client_where(call->client));
-}
 
 /* ---- one call ---- */
 
@@ -210,6 +107,21 @@ static void set_limits(struct request *call)
     }
 }
 
+static void set_place(const struct client *c, CURL *e, const char *url)
+{
+    (void)curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(e, CURLOPT_URL, url);
+    (void)curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
+    (void)curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    if (c->socket)
+        (void)curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->socket);
+    if (c->direct)
+        (void)curl_easy_setopt(e, CURLOPT_PROXY, "");
+    if (c->ca) /* the system's directory counts all the same */
+        (void)curl_easy_setopt(e, CURLOPT_CAINFO, c->ca);
+}
+
 int client_start(struct client *c, struct request *call, struct err *err)
 {
     _cleanup_free_ char *url = xasprintf("%s%s", c->base, call->path);
@@ -226,18 +138,10 @@ int client_start(struct client *c, struct request *call, struct err *err)
         return err_set(err, ENOMEM, "cannot begin a request");
 
     CURL *e = call->easy;
+    set_place(c, e, url);
     (void)curl_easy_setopt(e, CURLOPT_PRIVATE, call);
-    (void)curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(e, CURLOPT_URL, url);
-    (void)curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
-    (void)curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    (void)curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     (void)curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
     (void)curl_easy_setopt(e, CURLOPT_WRITEDATA, call);
-    if (c->socket)
-        (void)curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->socket);
-    if (c->direct)
-        (void)curl_easy_setopt(e, CURLOPT_PROXY, "");
     set_body(call);
     set_limits(call);
     if (curl_multi_add_handle(c->multi, e) != CURLM_OK)
@@ -255,14 +159,14 @@ static void finish(struct request *call, CURLcode rc)
     if (call->text.len > 0)
         call->json = json_loadb(call->text.data, call->text.len, JSON_ALLOW_NUL, NULL);
     if (call->status >= 400) /* an early refusal may also have cut an upload */
-        call->result = api_error(call);
+        call->result = client_api_error(call);
     else if (r == -EPROTO)
         call->result = err_set(&call->err, EPROTO, "warrend at %s sent a line that is not JSON",
                                client_where(call->client));
     else if (r < 0)
         call->result = call->err.code ? r : err_set(&call->err, -r, "the request was cut short");
     else if (rc != CURLE_OK)
-        call->result = transport_error(call, rc, &call->err);
+        call->result = client_transport_error(call, rc, &call->err);
     else if (call->status >= 300 || (call->text.len > 0 && !call->json))
         call->result = err_set(&call->err, EPROTO, "what answers at %s is not warrend",
                                client_where(call->client));
@@ -360,6 +264,52 @@ int client_call(struct client *c, const char *method, const char *path, const js
     return 0;
 }
 
+/* ---- a connection for something else ---- */
+
+CURL *client_raw(struct client *c)
+{
+    CURL *e = curl_easy_init();
+    if (!e)
+        return NULL;
+    set_place(c, e, c->base);
+    (void)curl_easy_setopt(e, CURLOPT_CONNECT_ONLY, 1L);
+    (void)curl_easy_setopt(e, CURLOPT_HTTPPROXYTUNNEL, 1L); /* what passes is not HTTP for long */
+    (void)curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    (void)curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L);
+    return e;
+}
+
+/* Of "scheme://user@host:port/path": what Host says, and what goes before a path. */
+static struct text_pair {
+    const char *host;
+    int host_n;
+    const char *path;
+} split_base(const char *base)
+{
+    const char *host = strstr(base, "://");
+    host = host ? host + 3 : base;
+    size_t n = strcspn(host, "/?#");
+    const char *path = host + n;
+    const char *at = memrchr(host, '@', n);
+    if (at) {
+        n -= (size_t)(at + 1 - host);
+        host = at + 1;
+    }
+    return (struct text_pair){ host, (int)n, path };
+}
+
+int client_put_head(struct client *c, const char *method, const char *path, struct buf *out)
+{
+    struct text_pair at = split_base(c->base);
+    int r = buf_printf(out, "%s %s%s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: warren/%s\r\n", method,
+                       at.path, path, at.host_n, at.host, WARREN_VERSION);
+    if (r >= 0 && c->auth)
+        r = buf_printf(out, "%s\r\n", c->auth);
+    if (r >= 0 && c->team)
+        r = buf_printf(out, "%s\r\n", c->team);
+    return r;
+}
+
 /* ---- making one ---- */
 
 static bool is_loopback(const char *url)
@@ -392,6 +342,8 @@ int client_new(const struct client_config *config, struct client **ret_client, s
         c->auth = xasprintf("Authorization: Bearer %s", config->key);
     if (config->team)
         c->team = xasprintf("X-Warren-Team: %s", config->team);
+    if (config->ca)
+        c->ca = xstrdup(config->ca);
     if (curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK || !(c->multi = curl_multi_init()))
         return err_set(err, ENOMEM, "cannot set libcurl up");
     *ret_client = take_ptr(c);
@@ -410,6 +362,7 @@ void client_free(struct client *c)
         explicit_bzero(c->auth, strlen(c->auth));
     free(c->auth);
     free(c->team);
+    free(c->ca);
     free(c);
 }
 

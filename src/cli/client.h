@@ -24,6 +24,7 @@ struct client_config {
     const char *url;
     const char *key;  /* NULL: none is sent */
     const char *team; /* NULL: the key's own */
+    const char *ca;   /* a file of authorities to trust beside the system's; NULL: none */
 };
 
 int client_new(const struct client_config *config, struct client **ret_client, struct err *err);
@@ -78,3 +79,9 @@ void request_done(struct request *call);
  * the answer has no body). The failure's code is copied to ret_code, if not NULL. */
 int client_call(struct client *client, const char *method, const char *path, const json_t *body,
                 json_t **ret_json, char ret_code[REQUEST_CODE_MAX], struct err *err);
+
+/* A handle that makes a connection as those of requests are made, through a proxy too, and then leaves
+ * it to curl_easy_send and curl_easy_recv. NULL: no memory. */
+CURL *client_raw(struct client *client);
+/* The head of a request on such a connection, but for its last lines: who asks, and whom. */
+int client_put_head(struct client *client, const char *method, const char *path, struct buf *out);

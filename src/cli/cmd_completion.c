@@ -60,6 +60,9 @@ static int complete(struct cli *cli, const void *opts, int argc, char **argv)
         { "template", "templates", "name", NULL },
         { "volume", "volumes", "name", NULL },
         { "secret", "secrets", "name", NULL },
+        { "checkpoint", "checkpoints", "name", "id" },
+        { "state", "checkpoints", "name", "id" },
+        { "state", "sandboxes", "name", "id" },
     };
     struct err err = ERR_INIT;
     for (size_t i = 0; strcmp(argv[0], "command") == 0 && i < commands_n; i++)
@@ -78,7 +81,7 @@ static int complete(struct cli *cli, const void *opts, int argc, char **argv)
 const struct command cmd_complete = {
     .name = "__complete",
     .summary = "List names for a completion script",
-    .synopsis = "sandbox|image|key|team|template|command",
+    .synopsis = "sandbox|image|key|team|template|checkpoint|command",
     .description = "Prints what may stand on a command line, one a line.",
     .stop_after = OPTS_ALL,
     .min_args = 1,

@@ -22,10 +22,7 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
     if (shape_body(&o->shape, &body, &err) < 0 ||
         cli_call(cli, "POST", path, body, &sandbox, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json)
-        cli_print_json(sandbox);
-    else
-        (void)printf("%s\n", member_text(sandbox, "id"));
+    cli_print_answer(cli, sandbox, "id");
     return 0;
 }
 
@@ -44,6 +41,8 @@ const struct command cmd_create = {
             { "Stopped when nobody used it for ten minutes",
               "warren create --idle-timeout 10m --on-idle stop" },
             { "That may reach one site", "warren create --rule 'allow *.example.com 443'" },
+            { "With a key that it never sees",
+              "warren create --bind 'openai@api.openai.com/v1/* as=bearer'" },
             { "Remember its id", "id=$(warren create) && warren exec $id hostname" },
             { NULL, NULL } },
     COMMAND_OPTS(create_table, struct create_opts),

@@ -38,6 +38,34 @@ static void timer_line(const char *name, const json_t *s, const char *member, co
     line(name, b.data);
 }
 
+static void freeze_line(const json_t *s)
+{
+    char text[UNIT_TEXT_MAX];
+    _cleanup_(buf_done) struct buf b = BUF_INIT(256);
+    int64_t ms = (int64_t)(member_real(s, "freeze_after_s") * 1000);
+    if (ms > 0 && buf_printf(&b, "after %s of idleness", duration_text(ms, text)) >= 0)
+        line("freeze", b.data);
+}
+
+/* Which checkpoints it takes by itself. */
+static void policy_line(const json_t *policy)
+{
+    char text[UNIT_TEXT_MAX];
+    _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
+    int64_t every = (int64_t)(member_real(policy, "every_s") * 1000);
+    if (!json_is_object(policy))
+        return;
+    if (every > 0)
+        (void)buf_printf(&b, "every %s, ", duration_text(every, text));
+    if (json_is_true(json_object_get(policy, "before_each_command")))
+        (void)buf_printf(&b, "before each command, ");
+    if (json_is_true(json_object_get(policy, "on_stop")))
+        (void)buf_printf(&b, "on stop, ");
+    if (b.len > 2)
+        b.data[b.len - 2] = '\0';
+    line("saves", b.len ? b.data : "");
+}
+
 static void map_lines(const char *name, const json_t *map)
 {
     const char *key;
@@ -47,6 +75,22 @@ static void map_lines(const char *name, const json_t *map)
         _cleanup_(buf_done) struct buf b = BUF_INIT(4u << 20);
         (void)buf_printf(&b, "%s=%s", key, json_is_string(value) ? json_string_value(value) : "");
         line(name, b.data);
+        name = "";
+    }
+}
+
+/* `warren bindings` tells more. */
+static void binding_lines(const char *name, const json_t *list)
+{
+    const json_t *b;
+    size_t i;
+    json_array_foreach(list, i, b)
+    {
+        _cleanup_(buf_done) struct buf text = BUF_INIT(8192);
+        const char *secret = member_text(b, "secret");
+        (void)buf_printf(&text, "%s@%s:%d%s", *secret ? secret : "value", member_text(b, "host"),
+                         (int)member_int(b, "port"), member_text(b, "path"));
+        line(name, text.data);
         name = "";
     }
 }
@@ -76,6 +120,11 @@ static void print_sandbox(const json_t *s)
     moment_line("expires", s, "expires_at", now);
     timer_line("timeout", s, "timeout_s", "on_timeout");
     timer_line("idle", s, "idle_timeout_s", "on_idle");
+    freeze_line(s);
+    moment_line("frozen", s, "frozen_at", now);
+    moment_line("awake", s, "awake_until", now);
+    policy_line(json_object_get(s, "checkpoints"));
+    binding_lines("bindings", member_list(s, "bindings"));
     map_lines("env", json_object_get(s, "env"));
     map_lines("metadata", json_object_get(s, "metadata"));
 }

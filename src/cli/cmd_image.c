@@ -1,12 +1,8 @@
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
-#include "cli/pages.h"
-#include "cli/term.h"
+#include "cli/table.h"
 #include "cli/units.h"
 
 /* "sha256:" and twelve digits, as people know it. */
@@ -16,39 +12,26 @@ static const char *short_id(const char *id, char out[UNIT_TEXT_MAX])
     return out;
 }
 
+static void put_row(struct listing *t, const json_t *image)
+{
+    char text[UNIT_TEXT_MAX];
+    cell_text(t, image, "name");
+    cell_size(t, image, "size_bytes");
+    cell_size(t, image, "shared_bytes");
+    cell_int(t, image, "layers");
+    cell_age(t, image, "created_at");
+    listing_text(t, short_id(member_text(image, "id"), text));
+}
+
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
         { "NAME", false },  { "SIZE", true }, { "SHARED", true },
         { "LAYERS", true }, { "AGE", true },  { "ID", false },
     };
+    static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("images", NULL);
-    _cleanup_json_ json_t *list = NULL;
-    struct err err = ERR_INIT;
-    struct listing t;
-    const json_t *image;
-    size_t i;
-    if (pages_read(cli, path, "images", &list, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        cli_print_json(list);
-        return 0;
-    }
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, image)
-    {
-        char text[UNIT_TEXT_MAX];
-        int64_t at = member_moment(image, "created_at");
-        listing_text(&t, member_text(image, "name"));
-        listing_text(&t, size_text(member_int(image, "size_bytes"), text));
-        listing_text(&t, size_text(member_int(image, "shared_bytes"), text));
-        listing_int(&t, member_int(image, "layers"));
-        listing_text(&t, at ? duration_text(clock_now_ms() - at, text) : NULL);
-        listing_text(&t, short_id(member_text(image, "id"), text));
-    }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
-    return 0;
+    return table_pages(cli, path, "images", &table);
 }
 
 static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)

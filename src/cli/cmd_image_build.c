@@ -19,8 +19,8 @@
 #define DOCKERFILE_MAX (1024 * 1024) /* the daemon's own limit */
 
 struct build_opts {
-    const char *name, *file, *target;
-    struct opt_list args;
+    const char *name, *file, *target, *net;
+    struct opt_list args, rules;
     bool no_cache, quiet;
 };
 
@@ -34,6 +34,11 @@ static const struct opt build_table[] = {
     { 0, "build-arg", OPT_LIST, AT(args), "NAME[=VALUE]",
       "A value for an ARG; without one, the variable's of this environment. May be given again.",
       NULL },
+    { 0, "net", OPT_TEXT, AT(net), "WHAT",
+      "What the steps may reach: open (the default: packages are installed), agents or none.",
+      "none agents open" },
+    { 0, "rule", OPT_LIST, AT(rules), "RULE",
+      "Or by rules, in order: 'allow *.example.com 443'; may be given again.", NULL },
     { 0, "no-cache", OPT_FLAG, AT(no_cache), NULL, "Do every step again.", NULL },
     { 'q', "quiet", OPT_FLAG, AT(quiet), NULL, "Print only the image's id.", NULL },
 };
@@ -269,6 +274,18 @@ static int on_line(void *arg, const json_t *line)
 
 /* ---- the command ---- */
 
+/* A word, or rules, one a line; NULL: the daemon's default. */
+static char *network_text(const struct build_opts *o)
+{
+    char *text = o->rules.n ? xstrdup("") : o->net ? xstrdup(o->net) : NULL;
+    for (size_t i = 0; i < o->rules.n; i++) {
+        char *more = xasprintf("%s%s\n", text, o->rules.items[i]);
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
 static char *build_path(const struct build *b, const char *name)
 {
     char *path = api_query(api_path("images", "build", NULL), "name", name);
@@ -278,6 +295,9 @@ static char *build_path(const struct build *b, const char *name)
         path = api_query(path, "target", b->opts->target);
     if (b->opts->no_cache)
         path = api_query(path, "no_cache", "true");
+    _cleanup_free_ char *network = network_text(b->opts);
+    if (network)
+        path = api_query(path, "network", network);
     for (size_t i = 0; i < args->n; i++) {
         const char *end = strchrnul(args->items[i], '=');
         _cleanup_free_ char *key =
@@ -346,13 +366,16 @@ const struct command cmd_image_build = {
         "does the steps of the Dockerfile in sandboxes: each that changes files makes a layer, "
         "and one whose files and words are as before is taken from the cache. `-` reads a tar "
         "from standard input instead.\n\n"
-        "Steps have no network: only the loopback interface. With --json, the API's own lines.",
+        "Commands of its steps reach every public address through the broker, as with other "
+        "builders, unless --net or --rule says otherwise. With --json, the API's own lines.",
     .examples =
         (const struct example[]){
             { "The directory at hand", "warren image build -t mine ." },
             { "Another Dockerfile, and an argument",
               "warren image build -t mine -f docker/Dockerfile --build-arg VERSION=2 ." },
             { "One stage of several", "warren image build -t mine-test --target test ." },
+            { "Steps that reach nothing, or one place alone",
+              "warren image build -t mine --rule 'allow deb.example.com 443' ." },
             { "A Dockerfile alone", "warren image build -t mine -f - /var/empty <Dockerfile" },
             { NULL, NULL } },
     COMMAND_OPTS(build_table, struct build_opts),

@@ -12,12 +12,7 @@ static int run_tag(struct cli *cli, const void *opts, int argc, char **argv)
     if (object_text(body, "name", argv[1], &err) < 0 ||
         cli_call(cli, "POST", path, body, &image, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json) {
-        cli_print_json(image);
-        return 0;
-    }
-    _cleanup_free_ char *name = text_line(member_text(image, "name"));
-    (void)printf("%s\n", name);
+    cli_print_answer(cli, image, "name");
     return 0;
 }
 

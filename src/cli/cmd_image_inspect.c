@@ -1,12 +1,9 @@
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
 #include "cli/sanitise.h"
-#include "cli/term.h"
+#include "cli/table.h"
 #include "cli/units.h"
 
 static void line(const char *what, const char *value)
@@ -38,6 +35,14 @@ static void pairs(const char *what, const json_t *map)
     }
 }
 
+static void put_layer(struct listing *t, const json_t *l)
+{
+    cell_text(t, l, "digest");
+    cell_size(t, l, "size_bytes");
+    cell_size(t, l, "compressed_bytes");
+    cell_text(t, l, "created_by");
+}
+
 static void layers(const json_t *list)
 {
     static const struct column columns[] = {
@@ -46,21 +51,9 @@ static void layers(const json_t *list)
         { "PACKED", true },
         { "MADE BY", false },
     };
-    struct listing t;
-    const json_t *l;
-    size_t i;
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach((json_t *)(uintptr_t)list, i, l)
-    {
-        char text[UNIT_TEXT_MAX];
-        listing_text(&t, member_text(l, "digest"));
-        listing_text(&t, size_text(member_int(l, "size_bytes"), text));
-        listing_text(&t, size_text(member_int(l, "compressed_bytes"), text));
-        listing_text(&t, member_text(l, "created_by"));
-    }
+    static const struct table table = TABLE(columns, put_layer);
     (void)putchar('\n');
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
+    table_print(&table, list, SIZE_MAX);
 }
 
 static void print_image(const json_t *image)
@@ -100,6 +93,16 @@ static int run_inspect(struct cli *cli, const void *opts, int argc, char **argv)
     return 0;
 }
 
+static void put_step(struct listing *t, const json_t *step)
+{
+    cell_age(t, step, "created_at");
+    if (member_true(step, "empty"))
+        listing_text(t, NULL);
+    else
+        cell_size(t, step, "size_bytes");
+    cell_text(t, step, "created_by");
+}
+
 static int run_history(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
@@ -107,32 +110,17 @@ static int run_history(struct cli *cli, const void *opts, int argc, char **argv)
         { "SIZE", true },
         { "MADE BY", false },
     };
+    static const struct table table = TABLE(columns, put_step);
     _cleanup_free_ char *path = api_path("images", argv[0], "history", NULL);
     _cleanup_json_ json_t *answer = NULL;
     struct err err = ERR_INIT;
-    struct listing t;
-    const json_t *step;
-    size_t i;
     if (cli_call(cli, "GET", path, NULL, &answer, &err) < 0)
         return cli_fail(cli, &err);
     const json_t *list = json_object_get(answer, "history");
-    if (cli->json) {
+    if (cli->json)
         cli_print_json(list);
-        return 0;
-    }
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, step)
-    {
-        char text[UNIT_TEXT_MAX];
-        int64_t at = member_moment(step, "created_at");
-        listing_text(&t, at ? duration_text(clock_now_ms() - at, text) : NULL);
-        listing_text(&t, member_true(step, "empty")
-                             ? NULL
-                             : size_text(member_int(step, "size_bytes"), text));
-        listing_text(&t, member_text(step, "created_by"));
-    }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
+    else
+        table_print(&table, list, SIZE_MAX);
     return 0;
 }
 

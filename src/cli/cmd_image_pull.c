@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/follow.h"
 #include "cli/object.h"
-#include "cli/progress.h"
 #include "cli/sanitise.h"
 #include "cli/units.h"
 
@@ -46,27 +46,12 @@ static const struct opt push_table[] = {
     CREDENTIALS,
 };
 
-struct watch {
-    struct progress progress;
-    json_t *image; /* the last event */
-    bool failed;
-    struct err err;
-};
-
-static int on_event(void *arg, const json_t *event)
+static bool show(struct progress *progress, const json_t *event)
 {
-    struct watch *w = arg;
-    const char *type = member_text(event, "type");
-    if (strcmp(type, "layer") == 0) {
-        progress_layer(&w->progress, event);
-    } else if (strcmp(type, "image") == 0) {
-        json_decref(w->image);
-        w->image = json_deep_copy(event);
-    } else if (strcmp(type, "error") == 0) {
-        w->failed = true;
-        (void)err_set(&w->err, EIO, "%s", member_text(event, "message"));
-    }
-    return 0;
+    if (strcmp(member_text(event, "type"), "layer") != 0)
+        return false;
+    progress_layer(progress, event);
+    return true;
 }
 
 static int read_password(char out[PASSWORD_MAX], struct err *err)
@@ -118,40 +103,8 @@ static int transfer(struct cli *cli, const char *path, const struct transfer_opt
                     json_t **ret_last, struct err *err)
 {
     _cleanup_json_ json_t *own = body;
-    struct watch w = { .err = ERR_INIT };
-    int r = put_credentials(o, body, err);
-    if (r < 0)
-        return r;
-    struct client *client = cli_client(cli, err);
-    if (!client)
-        return -EIO;
-    _cleanup_free_ char *text = json_dumps(own, JSON_COMPACT);
-    if (!text)
-        return err_set(err, ENOMEM, "out of memory");
-    _cleanup_(request_done) struct request call = { .method = "POST",
-                                                    .path = path,
-                                                    .body = text,
-                                                    .body_len = strlen(text),
-                                                    .body_type = "application/json",
-                                                    .on_line = on_event,
-                                                    .arg = &w,
-                                                    .timeout_s = -1 };
-    progress_init(&w.progress, cli->json);
-    r = client_perform(client, &call, err);
-    progress_done(&w.progress);
-    explicit_bzero(text, strlen(text));
-    if (r >= 0 && w.failed) {
-        *err = w.err;
-        r = -EIO;
-    }
-    if (r >= 0 && !w.image)
-        r = err_set(err, EPIPE, "the daemon went away before it was done");
-    if (r < 0) {
-        json_decref(w.image);
-        return r;
-    }
-    *ret_last = w.image;
-    return 0;
+    int r = put_credentials(o, own, err);
+    return r < 0 ? r : follow(cli, path, own, show, ret_last, err);
 }
 
 static int run_pull(struct cli *cli, const void *opts, int argc, char **argv)

@@ -2,10 +2,8 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
-#include "cli/pages.h"
-#include "cli/term.h"
+#include "cli/table.h"
 #include "cli/units.h"
 
 struct key_opts {
@@ -33,13 +31,22 @@ static int run_create(struct cli *cli, const void *opts, int argc, char **argv)
         (o->for_team && object_text(body, "team", o->for_team, &err) < 0) ||
         cli_call(cli, "POST", path, body, &key, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json)
-        cli_print_json(key);
-    else
-        (void)printf("%s\n", member_text(key, "key"));
+    cli_print_answer(cli, key, "key");
     if (isatty(STDOUT_FILENO))
         cli_note("this is the only time the key is shown");
     return 0;
+}
+
+static void put_row(struct listing *t, const json_t *key)
+{
+    char text[UNIT_TEXT_MAX];
+    int64_t used = member_moment(key, "last_used_at");
+    cell_text(t, key, "id");
+    cell_text(t, key, "name");
+    cell_text(t, key, "team");
+    cell_text(t, key, "role");
+    cell_age(t, key, "created_at");
+    listing_text(t, used ? duration_text(clock_now_ms() - used, text) : "never");
 }
 
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
@@ -48,34 +55,9 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
         { "ID", false },   { "NAME", false }, { "TEAM", false },
         { "ROLE", false }, { "AGE", true },   { "LAST USED", true },
     };
+    static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("keys", NULL);
-    _cleanup_json_ json_t *list = NULL;
-    struct err err = ERR_INIT;
-    struct listing t;
-    const json_t *key;
-    size_t i;
-    if (pages_read(cli, path, "keys", &list, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        cli_print_json(list);
-        return 0;
-    }
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, key)
-    {
-        char text[UNIT_TEXT_MAX];
-        int64_t now = clock_now_ms(), made = member_moment(key, "created_at"),
-                used = member_moment(key, "last_used_at");
-        listing_text(&t, member_text(key, "id"));
-        listing_text(&t, member_text(key, "name"));
-        listing_text(&t, member_text(key, "team"));
-        listing_text(&t, member_text(key, "role"));
-        listing_text(&t, made ? duration_text(now - made, text) : NULL);
-        listing_text(&t, used ? duration_text(now - used, text) : "never");
-    }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
-    return 0;
+    return table_pages(cli, path, "keys", &table);
 }
 
 static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)

@@ -1,11 +1,8 @@
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/object.h"
-#include "cli/listing.h"
-#include "cli/term.h"
+#include "cli/table.h"
 #include "cli/units.h"
 #include "cli/xmem.h"
 
@@ -62,41 +59,32 @@ int sandboxes_list(struct cli *cli, const struct sandbox_query *q, json_t **ret_
     return 0;
 }
 
-static void print_table(const json_t *list)
+static void put_row(struct listing *t, const json_t *s)
 {
-    static const struct column columns[] = {
-        { "ID", false },  { "NAME", false },  { "STATE", false }, { "IMAGE", false },
-        { "CPUS", true }, { "MEMORY", true }, { "AGE", true },    { "METADATA", false },
-    };
-    int64_t now = clock_now_ms();
-    struct listing t;
-    const json_t *s;
-    size_t i;
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, s)
+    char text[UNIT_TEXT_MAX];
+    _cleanup_(buf_done) struct buf labels = BUF_INIT(1u << 20);
+    const char *name;
+    json_t *value;
+    json_object_foreach(json_object_get(s, "metadata"), name, value)
     {
-        char text[UNIT_TEXT_MAX];
-        _cleanup_(buf_done) struct buf labels = BUF_INIT(1u << 20);
-        const char *name;
-        json_t *value;
-        json_object_foreach(json_object_get(s, "metadata"), name, value)
-        {
-            (void)buf_printf(&labels, "%s%s=%s", labels.len ? " " : "", name,
-                             json_is_string(value) ? json_string_value(value) : "");
-        }
-        listing_text(&t, member_text(s, "id"));
-        listing_text(&t, member_text(s, "name"));
-        listing_text(&t, member_text(s, "state"));
-        listing_text(&t, member_text(s, "image"));
-        listing_text(&t, real_text(member_real(s, "cpus"), text));
-        listing_text(&t, size_text(member_int(s, "memory_mb") << 20, text));
-        int64_t made = member_moment(s, "created_at");
-        listing_text(&t, made ? duration_text(now - made, text) : NULL);
-        listing_text(&t, labels.data);
+        (void)buf_printf(&labels, "%s%s=%s", labels.len ? " " : "", name,
+                         json_is_string(value) ? json_string_value(value) : "");
     }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
+    cell_text(t, s, "id");
+    cell_text(t, s, "name");
+    cell_text(t, s, "state");
+    cell_text(t, s, "image");
+    listing_text(t, real_text(member_real(s, "cpus"), text));
+    listing_text(t, size_text(member_int(s, "memory_mb") << 20, text));
+    cell_age(t, s, "created_at");
+    listing_text(t, labels.data);
 }
+
+static const struct column columns[] = {
+    { "ID", false },  { "NAME", false },  { "STATE", false }, { "IMAGE", false },
+    { "CPUS", true }, { "MEMORY", true }, { "AGE", true },    { "METADATA", false },
+};
+static const struct table table = TABLE(columns, put_row);
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
@@ -117,7 +105,7 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
         size_t i;
         json_array_foreach(list, i, s)(void) printf("%s\n", member_text(s, "id"));
     } else {
-        print_table(list);
+        table_print(&table, list, SIZE_MAX);
     }
     return 0;
 }

@@ -1,19 +1,24 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
-#include "cli/term.h"
+#include "cli/sanitise.h"
+#include "cli/table.h"
 #include "cli/units.h"
 
 struct log_opts {
-    bool denied;
+    bool denied, follow;
 };
 
 static const struct opt log_table[] = {
     { 0, "denied", OPT_FLAG, offsetof(struct log_opts, denied), NULL,
       "Only what was denied or could not be reached.", NULL },
+    { 'f', "follow", OPT_FLAG, offsetof(struct log_opts, follow), NULL,
+      "Go on with what comes, until interrupted.", NULL },
 };
 
 /* Where to: the name if there is one, else the address; and the port. */
@@ -36,44 +41,114 @@ static bool is_denied(const json_t *e)
 
 static void put_entry(struct listing *t, const json_t *e)
 {
-    char text[UNIT_TEXT_MAX];
     const char *rule = member_text(e, "rule"), *error = member_text(e, "error");
     listing_text(t, member_text(e, "time"));
     listing_text(t, member_text(e, "kind"));
     put_place(t, e);
     listing_text(t, *error ? error : member_text(e, "verdict"));
     listing_text(t, *rule ? rule : member_text(e, "reason"));
-    listing_text(t, size_text(member_int(e, "sent_bytes"), text));
-    listing_text(t, size_text(member_int(e, "received_bytes"), text));
+    listing_text(t, *member_text(e, "program") ? member_text(e, "program") : "-");
+    cell_size(t, e, "sent_bytes");
+    cell_size(t, e, "received_bytes");
+}
+
+static bool is_wanted(const struct log_opts *o, const json_t *e)
+{
+    return !o->denied || is_denied(e) || *member_text(e, "error");
+}
+
+static void print_entries(struct cli *cli, const struct log_opts *o, const json_t *log)
+{
+    static const struct column columns[] = {
+        { "TIME", false }, { "KIND", false },    { "TO", false },  { "VERDICT", false },
+        { "RULE", false }, { "PROGRAM", false }, { "SENT", true }, { "RECEIVED", true },
+    };
+    struct listing t;
+    const json_t *e;
+    size_t i;
+    listing_init(&t, columns, ARRAY_LEN(columns));
+    json_array_foreach(member_list(log, "entries"), i, e)
+    {
+        if (is_wanted(o, e))
+            put_entry(&t, e);
+    }
+    table_finish(&t);
+}
+
+/* One a line, as they come: there are no columns that could fit what is not there yet. */
+static int print_now(struct cli *cli, const struct log_opts *o, const json_t *log)
+{
+    const json_t *e;
+    size_t i;
+    json_array_foreach(member_list(log, "entries"), i, e)
+    {
+        char sent[UNIT_TEXT_MAX], received[UNIT_TEXT_MAX];
+        const char *name = member_text(e, "name"), *rule = member_text(e, "rule");
+        const char *error = member_text(e, "error"), *program = member_text(e, "program");
+        if (!is_wanted(o, e))
+            continue;
+        if (cli->json) {
+            (void)json_dumpf(e, stdout,
+                             JSON_COMPACT | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0));
+            (void)putchar('\n');
+            continue;
+        }
+        _cleanup_free_ char *line = NULL;
+        if (asprintf(&line, "%s  %s  %s:%d  %s  %s  %s  %s  %s%s", member_text(e, "time"),
+                     member_text(e, "kind"), *name ? name : member_text(e, "address"),
+                     (int)member_int(e, "port"), *error ? error : member_text(e, "verdict"),
+                     *rule ? rule : member_text(e, "reason"), *program ? program : "-",
+                     size_text(member_int(e, "sent_bytes"), sent),
+                     size_text(member_int(e, "received_bytes"), received),
+                     json_is_true(json_object_get(e, "open")) ? "  open" : "") < 0)
+            return -ENOMEM;
+        _cleanup_free_ char *clean = text_line(line);
+        (void)puts(clean);
+    }
+    return fflush(stdout) != 0 ? -EPIPE : 0;
+}
+
+static int call_log(struct cli *cli, const char *sandbox, int64_t after, bool wait,
+                    json_t **ret_log, struct err *err)
+{
+    char number[24];
+    char *path = api_path("sandboxes", sandbox, "network", "log", NULL);
+    (void)snprintf(number, sizeof(number), "%lld", (long long)after);
+    path = api_query(path, "after", number);
+    if (wait)
+        path = api_query(path, "wait_s", "30");
+    int r = cli_call(cli, "GET", path, NULL, ret_log, err);
+    free(path);
+    return r;
+}
+
+static int follow(struct cli *cli, const struct log_opts *o, const char *sandbox, struct err *err)
+{
+    int64_t after = 0;
+    for (bool wait = false;; wait = true) {
+        _cleanup_json_ json_t *log = NULL;
+        int r = call_log(cli, sandbox, after, wait, &log, err);
+        if (r < 0)
+            return r;
+        after = member_int(log, "next");
+        if (print_now(cli, o, log) < 0)
+            return 0;
+    }
 }
 
 static int run_log(struct cli *cli, const void *opts, int argc, char **argv)
 {
-    static const struct column columns[] = {
-        { "TIME", false }, { "KIND", false }, { "TO", false },      { "VERDICT", false },
-        { "RULE", false }, { "SENT", true },  { "RECEIVED", true },
-    };
     const struct log_opts *o = opts;
-    _cleanup_free_ char *path = api_path("sandboxes", argv[0], "network", "log", NULL);
     _cleanup_json_ json_t *log = NULL;
     struct err err = ERR_INIT;
-    struct listing t;
-    const json_t *e;
-    size_t i;
-    if (cli_call(cli, "GET", path, NULL, &log, &err) < 0)
+    if (o->follow)
+        return follow(cli, o, argv[0], &err) < 0 ? cli_fail(cli, &err) : 0;
+    if (call_log(cli, argv[0], 0, false, &log, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json) {
+    if (cli->json)
         cli_print_json(member_list(log, "entries"));
-        return 0;
-    }
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(member_list(log, "entries"), i, e)
-    {
-        if (!o->denied || is_denied(e) || *member_text(e, "error"))
-            put_entry(&t, e);
-    }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
+    else
+        print_entries(cli, o, log);
     return 0;
 }
 
@@ -83,11 +158,13 @@ const struct command cmd_net_log = {
     .synopsis = "[OPTIONS] SANDBOX",
     .description = "Lists the latest attempts of a sandbox to resolve a name that was denied or to "
                    "connect to something: where to, what came of it and by which rule, and how "
-                   "much went each way. Connections appear when they are over.",
+                   "much went each way, and the program inside. Connections appear when "
+                   "they are over, or after ten seconds.",
     .examples =
         (const struct example[]){
             { "Why does it not work?", "warren net log --denied box" },
-            { "Let it through", "warren update --rule 'allow *.example.com 443' box" },
+            { "Watch", "warren net log -f box" },
+            { "Let it through", "warren net set box 'allow *.example.com 443'" },
             { "Whom did it talk to?",
               "warren --json net log box | jq -r '.[].name' | sort | uniq -c" },
             { NULL, NULL } },
@@ -97,4 +174,73 @@ const struct command cmd_net_log = {
     .max_args = 1,
     .operands = "@sandbox",
     .run = run_log,
+};
+
+/* A rule has at least two words; what has one is the name of a set of them. */
+static json_t *network_of(int n, char **words)
+{
+    if (n == 1 && !strchr(words[0], ' '))
+        return json_string(words[0]);
+    json_t *rules = json_array();
+    for (int i = 0; i < n; i++)
+        (void)json_array_append_new(rules, json_string(words[i]));
+    return json_pack("{s:o}", "rules", rules);
+}
+
+struct set_opts {
+    bool cut;
+};
+
+static const struct opt set_table[] = {
+    { 0, "cut", OPT_FLAG, offsetof(struct set_opts, cut), NULL,
+      "End connections that are open and not allowed any more.", NULL },
+};
+
+static int run_set(struct cli *cli, const void *opts, int argc, char **argv)
+{
+    const struct set_opts *o = opts;
+    _cleanup_free_ char *path = api_path("sandboxes", argv[0], NULL);
+    _cleanup_json_ json_t *body = json_object();
+    _cleanup_json_ json_t *sandbox = NULL;
+    struct err err = ERR_INIT;
+    if (!*argv[0])
+        return cli_usage(cli, "an empty word names no sandbox");
+    if (json_object_set_new(body, "network", network_of(argc - 1, argv + 1)) < 0)
+        return cli_usage(cli, "a rule is text in UTF-8");
+    if (o->cut)
+        path = api_query(path, "cut", "true");
+    if (cli_call(cli, "PATCH", path, body, &sandbox, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json)
+        cli_print_json(json_object_get(sandbox, "network"));
+    return 0;
+}
+
+const struct command cmd_net_set = {
+    .name = "net set",
+    .summary = "Change what a sandbox may reach, at once",
+    .synopsis = "[--cut] SANDBOX none|agents|open|RULE...",
+    .description =
+        "Takes the place of all that was said before, for what begins from now on; with --cut, and with none, for what is open as well. A rule allows or "
+        "denies a host, everything below one, an address, a range or all, and says ports and "
+        "protocol if need be; the first that fits decides, and what none allows is denied. "
+        "`warren net log` shows what was tried.",
+    .examples =
+        (const struct example[]){
+            { "One host, TLS alone", "warren net set box 'allow api.example.com 443'" },
+            { "Several, without one below them",
+              "warren net set box 'deny ads.example.com' 'allow *.example.com'" },
+            { "A range, on some ports",
+              "warren net set box 'allow 203.0.113.0/24 8000-8010,9000'" },
+            { "Registries, git hosts and models", "warren net set box agents" },
+            { "What is open must hold under it, too",
+              "warren net set --cut box 'allow api.example.com 443'" },
+            { "Nothing any more", "warren net set box none" },
+            { NULL, NULL } },
+    COMMAND_OPTS(set_table, struct set_opts),
+    .stop_after = OPTS_ALL,
+    .min_args = 2,
+    .max_args = -1,
+    .operands = "@sandbox",
+    .run = run_set,
 };

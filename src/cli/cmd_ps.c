@@ -1,14 +1,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
 #include "cli/pages.h"
-#include "cli/term.h"
+#include "cli/table.h"
 #include "cli/units.h"
 
 struct ps_opts {
@@ -84,7 +81,6 @@ static void print_table(const json_t *list, bool all)
         { "PROCESS", true }, { "PID", true },    { "USER", false }, { "STATE", false },
         { "CPU", true },     { "MEMORY", true }, { "AGE", true },   { "COMMAND", false },
     };
-    int64_t now = clock_now_ms();
     struct listing t;
     const json_t *p;
     size_t i;
@@ -104,12 +100,10 @@ static void print_table(const json_t *list, bool all)
         put_state(&t, p);
         listing_text(&t, cpu_time_text(member_int(p, "cpu_us"), text));
         listing_text(&t, ended ? NULL : size_text(member_int(p, "rss_bytes"), text));
-        int64_t at = member_moment(p, "started_at");
-        listing_text(&t, at ? duration_text(now - at, text) : NULL);
+        cell_age(&t, p, "started_at");
         put_command(&t, p);
     }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
+    table_finish(&t);
 }
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)

@@ -3,13 +3,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
-#include "cli/pages.h"
-#include "cli/term.h"
-#include "cli/units.h"
+#include "cli/table.h"
 
 #define VALUE_MAX (64 * 1024)
 
@@ -58,11 +54,16 @@ static int run_set(struct cli *cli, const void *opts, int argc, char **argv)
         cli_note("reading the value from standard input; end it with ctrl-d");
     if (read_value(&value, &err) < 0 || put_value(cli, argv[0], value.data, &s, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json)
-        cli_print_json(s);
-    else
-        (void)printf("%s\n", member_text(s, "name"));
+    cli_print_answer(cli, s, "name");
     return 0;
+}
+
+static void put_row(struct listing *t, const json_t *o)
+{
+    cell_text(t, o, "name");
+    cell_text(t, o, "id");
+    cell_int(t, o, "version");
+    cell_age(t, o, "updated_at");
 }
 
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
@@ -73,32 +74,9 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
         { "VERSION", true },
         { "CHANGED", true },
     };
+    static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("secrets", NULL);
-    _cleanup_json_ json_t *list = NULL;
-    struct err err = ERR_INIT;
-    struct listing t;
-    const json_t *o;
-    size_t i;
-    if (pages_read(cli, path, "secrets", &list, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        cli_print_json(list);
-        return 0;
-    }
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, o)
-    {
-        char text[UNIT_TEXT_MAX], version[24];
-        int64_t changed = member_moment(o, "updated_at");
-        listing_text(&t, member_text(o, "name"));
-        listing_text(&t, member_text(o, "id"));
-        (void)snprintf(version, sizeof(version), "%lld", (long long)member_int(o, "version"));
-        listing_text(&t, version);
-        listing_text(&t, changed ? duration_text(clock_now_ms() - changed, text) : NULL);
-    }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
-    return 0;
+    return table_pages(cli, path, "secrets", &table);
 }
 
 static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)
@@ -113,10 +91,12 @@ const struct command cmd_secret_set = {
     .description =
         "Reads the value from standard input, less one line end, and keeps it under NAME. "
         "It is never shown again; each change is a new version.",
-    .examples = (const struct example[]){ { "From a file", "warren secret set openai < key.txt" },
-                                          { "From a password manager",
-                                            "pass show api/openai | warren secret set openai" },
-                                          { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "From a file", "warren secret set openai < key.txt" },
+            { "From a password manager", "pass show api/openai | warren secret set openai" },
+            { "Let a sandbox's requests carry it", "warren create --bind openai@api.openai.com" },
+            { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .min_args = 1,
     .max_args = 1,

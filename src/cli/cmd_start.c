@@ -4,15 +4,7 @@
 static int start_one(struct cli *cli, const char *id, const void *opts, struct err *err)
 {
     _cleanup_free_ char *path = api_path("sandboxes", id, "start", NULL);
-    _cleanup_json_ json_t *sandbox = NULL;
-    int r = cli_call(cli, "POST", path, NULL, &sandbox, err);
-    if (r < 0)
-        return r;
-    if (cli->json)
-        cli_print_json(sandbox);
-    else
-        (void)printf("%s\n", member_text(sandbox, "id"));
-    return 0;
+    return cli_ask(cli, path, err);
 }
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)

@@ -1,13 +1,9 @@
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
-#include "cli/pages.h"
-#include "cli/term.h"
+#include "cli/table.h"
 #include "cli/units.h"
 
 #define MIB (1024 * 1024)
@@ -72,10 +68,7 @@ static int ask(struct cli *cli, const char *method, const char *path, json_t *bo
     struct err err = ERR_INIT;
     if (put_quotas(body, o, &err) < 0 || cli_call(cli, method, path, body, &team, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json)
-        cli_print_json(team);
-    else
-        (void)printf("%s\n", member_text(team, "name"));
+    cli_print_answer(cli, team, "name");
     return 0;
 }
 
@@ -114,39 +107,25 @@ static void put_use(struct listing *t, const json_t *team, const char *name, int
     listing_text(t, text);
 }
 
+static void put_row(struct listing *t, const json_t *team)
+{
+    cell_text(t, team, "name");
+    put_use(t, team, "sandboxes", 0);
+    put_use(t, team, "cpus", 0);
+    put_use(t, team, "memory_mb", MIB);
+    put_use(t, team, "disk_mb", MIB);
+    cell_age(t, team, "created_at");
+}
+
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
         { "TEAM", false },  { "SANDBOXES", true }, { "CPUS", true },
         { "MEMORY", true }, { "DISK", true },      { "AGE", true },
     };
+    static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("teams", NULL);
-    _cleanup_json_ json_t *list = NULL;
-    struct err err = ERR_INIT;
-    struct listing t;
-    const json_t *team;
-    size_t i;
-    if (pages_read(cli, path, "teams", &list, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        cli_print_json(list);
-        return 0;
-    }
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, team)
-    {
-        char text[UNIT_TEXT_MAX];
-        int64_t made = member_moment(team, "created_at");
-        listing_text(&t, member_text(team, "name"));
-        put_use(&t, team, "sandboxes", 0);
-        put_use(&t, team, "cpus", 0);
-        put_use(&t, team, "memory_mb", MIB);
-        put_use(&t, team, "disk_mb", MIB);
-        listing_text(&t, made ? duration_text(clock_now_ms() - made, text) : NULL);
-    }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
-    return 0;
+    return table_pages(cli, path, "teams", &table);
 }
 
 static int run_rm(struct cli *cli, const void *opts, int argc, char **argv)

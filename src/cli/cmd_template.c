@@ -1,14 +1,10 @@
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
-#include "cli/pages.h"
 #include "cli/shape.h"
-#include "cli/term.h"
+#include "cli/table.h"
 #include "cli/units.h"
 
 struct template_opts {
@@ -22,6 +18,8 @@ struct template_opts {
 static const struct opt template_table[] = {
     SHAPE_IMAGE_OPTS(struct template_opts),
     SHAPE_LIMIT_OPTS(struct template_opts),
+    SHAPE_NET_OPTS(struct template_opts),
+    SHAPE_DOOR_OPTS(struct template_opts),
     { 0, "nofile", OPT_COUNT, offsetof(struct template_opts, shape.nofile), "N",
       "Open files of one process. Default 65536.", NULL },
     { 'e', "env", OPT_PAIRS, offsetof(struct template_opts, shape.env), "NAME=VALUE",
@@ -119,11 +117,22 @@ static int run_create(struct cli *cli, const void *opts, int argc, char **argv)
         put_rest(body, o, argc, argv, &err) < 0 ||
         cli_call(cli, "POST", path, body, &made, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json)
-        cli_print_json(made);
-    else
-        (void)printf("%s\n", member_text(made, "name"));
+    cli_print_answer(cli, made, "name");
     return 0;
+}
+
+static void put_row(struct listing *t, const json_t *o)
+{
+    char text[UNIT_TEXT_MAX], ready[48];
+    cell_text(t, o, "name");
+    cell_text(t, o, "team");
+    cell_text(t, o, "image");
+    listing_text(t, real_text(member_real(o, "cpus"), text));
+    listing_text(t, size_text(member_int(o, "memory_mb") * 1024 * 1024, text));
+    (void)snprintf(ready, sizeof(ready), "%lld of %lld",
+                   (long long)member_int(o, "ready_sandboxes"), (long long)member_int(o, "warm"));
+    listing_text(t, member_int(o, "warm") ? ready : NULL);
+    cell_age(t, o, "created_at");
 }
 
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
@@ -132,37 +141,9 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
         { "TEMPLATE", false }, { "TEAM", false }, { "IMAGE", false }, { "CPUS", true },
         { "MEMORY", true },    { "READY", true }, { "AGE", true },
     };
+    static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("templates", NULL);
-    _cleanup_json_ json_t *list = NULL;
-    struct err err = ERR_INIT;
-    struct listing t;
-    const json_t *o;
-    size_t i;
-    if (pages_read(cli, path, "templates", &list, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        cli_print_json(list);
-        return 0;
-    }
-    listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, o)
-    {
-        char text[UNIT_TEXT_MAX], ready[48];
-        int64_t made = member_moment(o, "created_at");
-        listing_text(&t, member_text(o, "name"));
-        listing_text(&t, member_text(o, "team"));
-        listing_text(&t, member_text(o, "image"));
-        listing_text(&t, real_text(member_real(o, "cpus"), text));
-        listing_text(&t, size_text(member_int(o, "memory_mb") * 1024 * 1024, text));
-        (void)snprintf(ready, sizeof(ready), "%lld of %lld",
-                       (long long)member_int(o, "ready_sandboxes"),
-                       (long long)member_int(o, "warm"));
-        listing_text(&t, member_int(o, "warm") ? ready : NULL);
-        listing_text(&t, made ? duration_text(clock_now_ms() - made, text) : NULL);
-    }
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
-    return 0;
+    return table_pages(cli, path, "templates", &table);
 }
 
 static int run_get(struct cli *cli, const void *opts, int argc, char **argv)
@@ -188,6 +169,8 @@ const struct command cmd_template_create = {
             { "A server, two of them ready at any time",
               "warren template create --ready-http 8000 --warm 2 web -- python3 -m http.server" },
             { "Small ones", "warren template create --memory 128m --cpus 0.5 small" },
+            { "Ones that reach registries, git hosts and models",
+              "warren template create --net agents coder" },
             { "Use it", "warren run --template web -- curl -s localhost:8000" },
             { NULL, NULL } },
     COMMAND_OPTS(template_table, struct template_opts),

@@ -7,7 +7,7 @@
 struct update_opts {
     struct shape shape;
     struct opt_list unset_metadata, unset_env;
-    bool no_name;
+    bool no_name, no_bindings;
 };
 
 #define AT(member_) offsetof(struct update_opts, member_)
@@ -22,6 +22,7 @@ static const struct opt update_table[] = {
     { 0, "unset-env", OPT_LIST, AT(unset_env), "NAME", "Take a variable away.", NULL },
     SHAPE_LIMIT_ROWS(struct update_opts, "", "", "", ""),
     SHAPE_NET_OPTS(struct update_opts),
+    { 0, "no-bindings", OPT_FLAG, AT(no_bindings), NULL, "Take all its bindings away.", NULL },
     SHAPE_LIFE_OPTS(struct update_opts),
 };
 
@@ -54,6 +55,8 @@ static int change(struct cli *cli, const struct update_opts *o, const char *path
         return r;
     if (o->no_name)
         (void)json_object_set_new(body, "name", json_null());
+    if (o->no_bindings)
+        (void)json_object_set_new(body, "bindings", json_array());
     if (o->shape.metadata.n || o->shape.env.n || o->unset_metadata.n || o->unset_env.n) {
         r = cli_call(cli, "GET", path, NULL, &now, err);
         if (r == 0)
@@ -74,12 +77,11 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
     struct err err = ERR_INIT;
     if (!*argv[0])
         return cli_usage(cli, "an empty word names no sandbox");
+    if (o->no_bindings && o->shape.bindings.n)
+        return cli_usage(cli, "--bind replaces all bindings: --no-bindings is not needed");
     if (change(cli, o, path, &sandbox, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json)
-        cli_print_json(sandbox);
-    else
-        (void)printf("%s\n", member_text(sandbox, "id"));
+    cli_print_answer(cli, sandbox, "id");
     return 0;
 }
 
@@ -94,6 +96,8 @@ const struct command cmd_update = {
         (const struct example[]){
             { "Another hour", "warren update --timeout 1h box" },
             { "More memory", "warren update --memory 2g box" },
+            { "Another key, from the next request on (--bind replaces them all)",
+              "warren update --bind 'github@github.com/my-org/* as=git' box" },
             { "Relabel", "warren update --metadata stage=done --unset-metadata owner box" },
             { NULL, NULL } },
     COMMAND_OPTS(update_table, struct update_opts),

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/listing.h"
 #include "cli/object.h"
 #include "cli/pages.h"
+#include "cli/table.h"
 #include "cli/term.h"
 #include "cli/units.h"
 
@@ -13,11 +13,11 @@ static void put_row(struct listing *t, const char *id, const json_t *u)
     char text[UNIT_TEXT_MAX];
     listing_text(t, id);
     listing_text(t, cpu_time_text(member_int(u, "cpu_us"), text));
-    listing_text(t, size_text(member_int(u, "memory_bytes"), text));
-    listing_text(t, size_text(member_int(u, "memory_peak_bytes"), text));
-    listing_text(t, size_text(member_int(u, "disk_bytes"), text));
-    listing_int(t, member_int(u, "pids"));
-    listing_int(t, member_int(u, "oom_kills"));
+    cell_size(t, u, "memory_bytes");
+    cell_size(t, u, "memory_peak_bytes");
+    cell_size(t, u, "disk_bytes");
+    cell_int(t, u, "pids");
+    cell_int(t, u, "oom_kills");
 }
 
 struct usage_opts {
@@ -60,8 +60,7 @@ static int run_now(struct cli *cli, int argc, char **argv)
     if (cli->json && json_array_size(all) > 0)
         cli_print_json(argc == 1 ? json_array_get(all, 0) : all);
     else if (!cli->json && t.n > 0)
-        listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
+        table_finish(&t);
     return status;
 }
 
@@ -75,8 +74,8 @@ static void put_amount(struct listing *t, const json_t *a)
     listing_text(t, text);
     (void)snprintf(text, sizeof(text), "%.3f", member_real(a, "disk_gib_seconds") / 3600);
     listing_text(t, text);
-    listing_text(t, size_text(member_int(a, "network_rx_bytes"), text));
-    listing_text(t, size_text(member_int(a, "network_tx_bytes"), text));
+    cell_size(t, a, "network_rx_bytes");
+    cell_size(t, a, "network_tx_bytes");
 }
 
 static void print_report(const json_t *first, const json_t *sandboxes)
@@ -104,8 +103,7 @@ static void print_report(const json_t *first, const json_t *sandboxes)
     listing_text(&t, "total");
     listing_text(&t, member_text(first, "team"));
     put_amount(&t, json_object_get(first, "total"));
-    listing_print(&t, stdout, term_width(STDOUT_FILENO));
-    listing_done(&t);
+    table_finish(&t);
 }
 
 static char *query_of(const struct usage_opts *o, const char *sandbox)

@@ -4,20 +4,32 @@
 #include "cli/cli.h"
 
 extern const struct command cmd_run, cmd_create, cmd_ls, cmd_get, cmd_exec, cmd_shell, cmd_ps,
-    cmd_logs, cmd_attach, cmd_kill, cmd_stop, cmd_start, cmd_rm, cmd_update, cmd_events,
-    cmd_image_ls, cmd_image_build, cmd_image_import, cmd_image_rm, cmd_image_inspect,
+    cmd_logs, cmd_attach, cmd_kill, cmd_stop, cmd_start, cmd_pause, cmd_resume, cmd_rm, cmd_update,
+    cmd_events, cmd_image_ls, cmd_image_build, cmd_image_import, cmd_image_rm, cmd_image_inspect,
     cmd_image_history, cmd_image_tag, cmd_image_prune, cmd_image_export, cmd_commit, cmd_image_pull,
     cmd_image_push, cmd_key_create, cmd_key_ls, cmd_key_rm, cmd_usage, cmd_template_create,
     cmd_template_ls, cmd_template_get, cmd_template_rm, cmd_team_create, cmd_team_ls,
-    cmd_team_update, cmd_team_rm, cmd_env_e2b, cmd_net_log, cmd_doctor, cmd_version, cmd_completion,
-    cmd_complete, cmd_help;
+    cmd_team_update, cmd_team_rm, cmd_env_e2b, cmd_net_log, cmd_net_set, cmd_net_usage,
+    cmd_bindings, cmd_changes, cmd_blast, cmd_doctor, cmd_version, cmd_completion, cmd_complete,
+    cmd_help;
 
 extern const struct command cmd_cp, cmd_files_ls, cmd_files_stat, cmd_files_cat, cmd_files_write,
     cmd_files_mkdir, cmd_files_mv, cmd_files_cp, cmd_files_rm, cmd_files_chmod, cmd_files_chown,
     cmd_files_ln, cmd_files_du, cmd_files_find, cmd_files_search, cmd_files_replace,
     cmd_files_watch;
+extern const struct command cmd_archive, cmd_archive_fetch, cmd_archive_rm, cmd_archive_ls,
+    cmd_archive_import;
 extern const struct command cmd_volume_create, cmd_volume_ls, cmd_volume_get, cmd_volume_resize,
     cmd_volume_rm, cmd_secret_set, cmd_secret_ls, cmd_secret_rm;
+extern const struct command cmd_volume_checkpoint, cmd_volume_checkpoints, cmd_volume_restore,
+    cmd_volume_fork, cmd_volume_forget;
+extern const struct command cmd_lease_take, cmd_lease_ls, cmd_lease_rm;
+extern const struct command cmd_ports, cmd_token_create, cmd_token_ls, cmd_token_rm, cmd_name_add,
+    cmd_name_ls, cmd_name_rm;
+extern const struct command cmd_checkpoint_ls, cmd_checkpoint_get, cmd_checkpoint_rm,
+    cmd_checkpoint_export, cmd_checkpoint_import, cmd_checkpoint_create, cmd_restore, cmd_fork,
+    cmd_diff, cmd_promote;
+extern const struct command cmd_forward, cmd_ca_show, cmd_ca_trust;
 /* Entries of files, as paths or with details; as JSON if that was asked for. */
 void files_print(const struct cli *cli, const json_t *list, bool details);
 

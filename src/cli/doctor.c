@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/criu.h"
 #include "base/fd.h"
 #include "cli/units.h"
 
@@ -361,6 +362,31 @@ static void look_mmdebstrap(struct finding *f)
     fix(f, APT "mmdebstrap; or import a root filesystem: warren image import");
 }
 
+static void look_memory(struct finding *f)
+{
+    struct criu c;
+    struct err err = ERR_INIT;
+    if (criu_find(&c, &err) >= 0) {
+        say(f, FINDING_OK, "CRIU %.20s from %.80s", c.version, c.from);
+        return;
+    }
+    say(f, FINDING_WARN, "sandboxes cannot be paused with their memory: %.140s", err.msg);
+    fix(f, "sudo warren-criu; in the source tree: sudo ./dev criu");
+}
+
+static void look_buckets(struct finding *f)
+{
+    if (access("/dev/fuse", F_OK) < 0) {
+        say(f, FINDING_WARN, "no /dev/fuse: volumes that are buckets cannot be used");
+        fix(f, "modprobe fuse");
+    } else if (!program("s3fs")) {
+        say(f, FINDING_WARN, "no s3fs: volumes that are buckets cannot be used");
+        fix(f, APT "s3fs");
+    } else {
+        say(f, FINDING_OK, "s3fs, /dev/fuse");
+    }
+}
+
 const struct check doctor_checks[] = {
     { "kernel", look_kernel },
     { "rights", look_rights },
@@ -379,5 +405,7 @@ const struct check doctor_checks[] = {
     { "user", look_user },
     { "storage maker", look_mkfs },
     { "image maker", look_mmdebstrap },
+    { "memory", look_memory },
+    { "buckets", look_buckets },
 };
 const size_t doctor_checks_n = ARRAY_LEN(doctor_checks);

@@ -101,6 +101,8 @@ static void environment(const struct page *p)
         { "WARREN_RUN", "The daemon's run directory; its socket is warren.sock there." },
         { "WARREN_URL", "The daemon's address, as --url." },
         { "WARREN_API_KEY", "The key to show it, as --key." },
+        { "WARREN_CA",
+          "A file of authorities to trust, beside the system's, at an https address." },
     };
     heading(p, "ENVIRONMENT");
     for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
@@ -149,7 +151,7 @@ void help_overview(FILE *out)
     heading(&p, "COMMANDS");
     for (size_t i = 0; i < commands_n; i++)
         if (!commands[i]->hidden)
-            (void)fprintf(out, "  %-14s%s\n", commands[i]->name, commands[i]->summary);
+            (void)fprintf(out, "  %-20s%s\n", commands[i]->name, commands[i]->summary);
     heading(&p, "OPTIONS OF EVERY COMMAND");
     for (size_t i = 0; i < global_opts_n; i++) {
         const struct opt *o = &global_opts[i];

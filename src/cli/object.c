@@ -106,6 +106,15 @@ char *api_path(const char *first, ...)
     return buf_steal(&b);
 }
 
+char *api_below(const char *path, const char *segment)
+{
+    struct buf b = BUF_INIT(PATH_LIMIT);
+    xputs(&b, path);
+    xputs(&b, "/");
+    put_encoded(&b, segment);
+    return buf_steal(&b);
+}
+
 char *api_query(char *path, const char *name, const char *value)
 {
     struct buf b = BUF_INIT(PATH_LIMIT);

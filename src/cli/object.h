@@ -25,5 +25,6 @@ int object_pairs(json_t *o, const char *name, const char *const *pairs, size_t n
 
 /* A path of the API: "/v1" and each segment, percent-encoded. Ends with NULL. */
 char *api_path(const char *first, ...) __attribute__((sentinel));
+char *api_below(const char *path, const char *segment); /* one more, encoded */
 /* Append "?name=value" or "&name=value", encoded. Takes and returns the path. */
 char *api_query(char *path, const char *name, const char *value);

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/object.h"
+#include "cli/policy.h"
 
 #define MIB (1024 * 1024)
 
@@ -73,6 +74,18 @@ static int put_volumes(json_t *body, const struct opt_list *volumes, struct err 
     return r;
 }
 
+static int put_bindings(json_t *body, const struct opt_list *bindings, struct err *err)
+{
+    if (bindings->n == 0)
+        return 0;
+    json_t *list = json_array();
+    (void)json_object_set_new(body, "bindings", list);
+    int r = 0;
+    for (size_t i = 0; i < bindings->n && r == 0; i++)
+        r = list_text(list, bindings->items[i], err);
+    return r;
+}
+
 int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
 {
     const struct {
@@ -80,7 +93,7 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
     } texts[] = {
         { "template", s->template }, { "image", s->image },     { "name", s->name },
         { "user", s->user },         { "workdir", s->workdir }, { "on_timeout", s->on_timeout },
-        { "on_idle", s->on_idle },
+        { "on_idle", s->on_idle },   { "preview", s->preview }, { "wake", s->wake },
     };
     _cleanup_json_ json_t *o = json_object();
     int r = 0;
@@ -93,6 +106,8 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
         r = object_pairs(o, "metadata", s->metadata.items, s->metadata.n, err);
     if (r == 0)
         r = put_volumes(o, &s->volumes, err);
+    if (r == 0)
+        r = put_bindings(o, &s->bindings, err);
     if (r < 0)
         return r;
     if (s->cpus.set)
@@ -104,6 +119,11 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
     put_count(o, "nofile", &s->nofile);
     put_seconds(o, "timeout_s", &s->timeout);
     put_seconds(o, "idle_timeout_s", &s->idle_timeout);
+    put_seconds(o, "freeze_after_s", &s->freeze_after);
+    if (s->checkpoints)
+        r = policy_put(o, s->checkpoints, err);
+    if (r < 0)
+        return r;
     *ret_body = take_ptr(o);
     return 0;
 }

@@ -9,9 +9,10 @@
 
 struct shape {
     const char *template, *image, *name, *user, *workdir, *on_timeout, *on_idle, *net;
+    const char *preview, *wake, *checkpoints;
     struct opt_real cpus;
-    struct opt_number memory, disk, pids, nofile, timeout, idle_timeout;
-    struct opt_list env, metadata, rules, volumes;
+    struct opt_number memory, disk, pids, nofile, timeout, idle_timeout, freeze_after;
+    struct opt_list env, metadata, rules, volumes, bindings;
 };
 
 /* The rows, for a command whose options have a `struct shape shape`. */
@@ -59,17 +60,37 @@ struct shape {
       "none agents open" },                                                                        \
     { 0, "rule", OPT_LIST, offsetof(type_, shape.rules), "RULE",                                   \
       "Or by rules, in order: 'allow *.example.com 443', 'deny 203.0.113.0/24'; may be given "     \
-      "again.", NULL }
+      "again.", NULL },                                                                            \
+    { 0, "bind", OPT_LIST, offsetof(type_, shape.bindings), "BINDING",                             \
+      "A secret that requests carry without its knowing it: SECRET@HOST[:PORT][/PATH], then "      \
+      "words such as as=bearer, as=header header=x-api-key, methods=POST, name=NAME; may be "      \
+      "given again.", NULL }
+
+#define SHAPE_DOOR_OPTS(type_)                                                                     \
+    { 0, "preview", OPT_TEXT, offsetof(type_, shape.preview), "WHO",                               \
+      "Who may reach its ports: public (who knows its id, the default) or private.",               \
+      "public private" },                                                                          \
+    { 0, "wake", OPT_TEXT, offsetof(type_, shape.wake), "WHEN",                                    \
+      "A request to its ports starts it again: auto (if it fell asleep), always or never.",        \
+      "auto always never" }
 
 #define SHAPE_LIFE_OPTS(type_)                                                                     \
     { 0, "timeout", OPT_DURATION, offsetof(type_, shape.timeout), "TIME",                          \
       "End of life, from now: 30s, 1h30m; none for no end.", NULL },                               \
     { 0, "on-timeout", OPT_TEXT, offsetof(type_, shape.on_timeout), "WHAT",                        \
-      "What happens then: delete (the default) or stop.", "delete stop" },                         \
+      "What happens then: delete (the default), stop, pause or checkpoint (and stop).",            \
+      "delete stop pause checkpoint" },                                                            \
     { 0, "idle-timeout", OPT_DURATION, offsetof(type_, shape.idle_timeout), "TIME",                \
-      "The longest it may be idle: no request, no running command, no cpu use.", NULL },           \
+      "The longest it may be idle: no request, no work, no traffic, no lease.", NULL },            \
     { 0, "on-idle", OPT_TEXT, offsetof(type_, shape.on_idle), "WHAT",                              \
-      "What happens then: stop (the default) or delete.", "stop delete" }
+      "What happens then: stop (the default), delete, pause or checkpoint (and stop).",            \
+      "stop delete pause checkpoint" },                                                            \
+    { 0, "freeze-after", OPT_DURATION, offsetof(type_, shape.freeze_after), "TIME",                \
+      "Freeze it when it was idle for so long, until something needs it; none for never.", NULL }, \
+    { 0, "checkpoints", OPT_TEXT, offsetof(type_, shape.checkpoints), "POLICY",                    \
+      "Checkpoints by themselves: every=10m, command, stop, and which of them stay: last=10, "     \
+      "for=2d, hourly=24, daily=7; with commas between. Or none.", NULL },                         \
+    SHAPE_DOOR_OPTS(type_)
 /* clang-format on */
 
 /* The body of a request that makes (or changes) a sandbox; a new object. */
