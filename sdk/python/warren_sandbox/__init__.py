@@ -5,24 +5,28 @@
     with Client().sandboxes.create() as box:
         print(box.run("echo hello").stdout)
 """
+from .checkpoints import Checkpoints
 from .client import Client
 from .errors import (ApiError, CommandError, Conflict, ConnectionFailed, Failed, Forbidden,
                      InvalidRequest, NoSpace, NotFound, ProtocolError, RateLimited, RequestTimeout,
                      SandboxGone, Unauthorized, Unavailable, WarrenError)
 from .files import Files, PolledWatch, Watch
-from .models import (Entry, Event, ExecEvent, FileEvent, FileUsage, Image, Key, Match, ProcessInfo,
-                     ReplaceResult, Result, SandboxInfo, SandboxUsage, SearchResult, Team, Template,
-                     Usage, WriteResult)
+from .models import (Binding, Change, Checkpoint, Comparison, Entry, Event, ExecEvent, FileEvent, FileUsage, Image, Key, Lease, Match,
+                     Network, NetworkEntry, ProcessInfo, ReplaceResult, Result, SandboxInfo, SandboxUsage,
+                     SearchResult, Secret, Team, Template, Usage, VolumeCheckpoint, VolumeInfo,
+                     WriteResult)
 from .process import Events, Process, Processes
 from .sandbox import Sandbox, Sandboxes
+from .storage import Secrets, Volume, Volumes
 
 __version__ = "0.1.0"
 __all__ = [
-    "ApiError", "Client", "CommandError", "Conflict", "ConnectionFailed", "Entry", "Event",
+    "ApiError", "Binding", "Client", "CommandError", "Conflict", "ConnectionFailed", "Entry", "Event",
     "Events", "ExecEvent", "Failed", "FileEvent", "FileUsage", "Files", "Forbidden", "Image",
-    "InvalidRequest", "Key", "Match", "NoSpace", "NotFound", "PolledWatch", "Process",
-    "ProcessInfo", "Processes", "ProtocolError", "RateLimited", "ReplaceResult", "RequestTimeout",
-    "Result", "Sandbox", "SandboxGone", "SandboxInfo", "SandboxUsage", "Sandboxes", "SearchResult",
-    "Team", "Template", "Unauthorized", "Unavailable", "Usage", "WarrenError", "Watch",
-    "WriteResult",
+    "InvalidRequest", "Key", "Lease", "Match", "Network", "NetworkEntry", "NoSpace", "NotFound",
+    "PolledWatch", "Process", "ProcessInfo", "Processes", "ProtocolError", "RateLimited",
+    "ReplaceResult", "RequestTimeout", "Result", "Sandbox", "SandboxGone", "SandboxInfo",
+    "SandboxUsage", "Sandboxes", "SearchResult", "Secret", "Secrets", "Team", "Template",
+    "Change", "Checkpoint", "Checkpoints", "Comparison", "Unauthorized", "Unavailable", "Usage", "Volume", "VolumeCheckpoint", "VolumeInfo", "Volumes", "WarrenError",
+    "Watch", "WriteResult",
 ]

@@ -4,39 +4,22 @@ from __future__ import annotations
 import datetime
 import os
 import ssl
-import uuid
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
+from typing import Any, Dict, List, Mapping, Optional, Union
 
 from ._archive import gzipped, tar_of_directory
 from ._http import Lines, Response, Transport, given, quote
+from ._noun import Noun, once
+from .checkpoints import Checkpoints
 from .files import Data, body_of
-from .models import Event, Image, Key, Team, Template, Usage
+from .models import Event, Image, Key, Network, Team, Template, Usage
 from .sandbox import Sandbox, Sandboxes
+from .storage import Secrets, Volumes
 
 _SOCKET = "/run/warren/warren.sock"
 _BYTES = {"Content-Type": "application/octet-stream"}
 
 
-class _Noun:
-    def __init__(self, transport: Transport):
-        self._transport = transport
-
-    def _pages(self, path: str, member: str, query: Optional[Mapping[str, Any]] = None
-               ) -> Iterator[Dict[str, Any]]:
-        cursor = None
-        while True:
-            answer = self._transport.call("GET", path, query={**(query or {}), "cursor": cursor})
-            yield from answer[member]
-            cursor = answer.get("next_cursor")
-            if not cursor:
-                return
-
-
-def _once() -> Dict[str, str]:
-    return {"Idempotency-Key": uuid.uuid4().hex}
-
-
-class Images(_Noun):
+class Images(Noun):
     """``client.images``."""
 
     def list(self, name: Optional[str] = None) -> List[Image]:
@@ -88,10 +71,12 @@ class Images(_Noun):
     def build(self, name: str, context: Union[str, "os.PathLike[str]", None] = None, *,
               data: Optional[Data] = None, dockerfile: Optional[str] = None,
               target: Optional[str] = None, args: Optional[Mapping[str, str]] = None,
-              no_cache: bool = False) -> Lines:
+              no_cache: bool = False, network: Optional[Network] = None) -> Lines:
         """Build from a directory with a Dockerfile (or a tar as ``data``): a stream of steps and
-        output whose last object has the image."""
-        query = {"name": name, "dockerfile": dockerfile, "target": target,
+        output whose last object has the image. ``network``: what its commands may reach, ``open``
+        unless given."""
+        rules = network if isinstance(network, (str, type(None))) else "\n".join(network["rules"])
+        query = {"name": name, "dockerfile": dockerfile, "target": target, "network": rules,
                  "no_cache": no_cache or None, **{f"arg.{k}": v for k, v in (args or {}).items()}}
         if data is not None:
             body, length = body_of(data)
@@ -116,14 +101,14 @@ class Images(_Noun):
         return image
 
 
-class Templates(_Noun):
+class Templates(Noun):
     """``client.templates``."""
 
     def create(self, name: str, image: str, **more: Any) -> Template:
-        """Make or replace one; ``more``: ``start_command``, ``ready``, ``env``, ``warm`` … as in the
-        API's documentation."""
+        """Make or replace one; ``more``: ``start_command``, ``ready``, ``env``, ``network``, ``warm`` …
+        as in the API's documentation."""
         return Template.of(self._transport.call(
-            "POST", "/v1/templates", {"name": name, "image": image, **more}, headers=_once()))
+            "POST", "/v1/templates", {"name": name, "image": image, **more}, headers=once()))
 
     def list(self) -> List[Template]:
         return [Template.of(t) for t in self._pages("/v1/templates", "templates")]
@@ -135,14 +120,14 @@ class Templates(_Noun):
         self._transport.call("DELETE", f"/v1/templates/{quote(name)}")
 
 
-class Keys(_Noun):
+class Keys(Noun):
     """``client.keys``."""
 
     def create(self, name: str, *, team: Optional[str] = None, role: Optional[str] = None) -> Key:
         """A new key; ``key.key`` is shown this once."""
         return Key.of(self._transport.call("POST", "/v1/keys",
                                            given(name=name, team=team, role=role),
-                                           headers=_once()))
+                                           headers=once()))
 
     def list(self) -> List[Key]:
         return [Key.of(k) for k in self._pages("/v1/keys", "keys")]
@@ -152,13 +137,13 @@ class Keys(_Noun):
         self._transport.call("DELETE", f"/v1/keys/{quote(id)}")
 
 
-class Teams(_Noun):
+class Teams(Noun):
     """``client.teams``: for operators."""
 
     def create(self, name: str, quotas: Optional[Mapping[str, Any]] = None) -> Team:
         return Team.of(self._transport.call(
             "POST", "/v1/teams", given(name=name, quotas=dict(quotas) if quotas else None),
-            headers=_once()))
+            headers=once()))
 
     def list(self) -> List[Team]:
         return [Team.of(t) for t in self._pages("/v1/teams", "teams")]
@@ -174,7 +159,7 @@ class Teams(_Noun):
         self._transport.call("DELETE", f"/v1/teams/{quote(name)}")
 
 
-class Events(_Noun):
+class Events(Noun):
     """``client.events``: what changed, in order."""
 
     def list(self, since: int = 0, *, sandbox: Optional[str] = None, limit: Optional[int] = None
@@ -229,6 +214,9 @@ class Client:
         self.sandboxes = Sandboxes(self.transport)
         self.images = Images(self.transport)
         self.templates = Templates(self.transport)
+        self.volumes = Volumes(self.transport)
+        self.checkpoints = Checkpoints(self.transport)
+        self.secrets = Secrets(self.transport)
         self.keys = Keys(self.transport)
         self.teams = Teams(self.transport)
         self.events = Events(self.transport)

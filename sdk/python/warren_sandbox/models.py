@@ -5,9 +5,16 @@ import base64
 import dataclasses
 import datetime
 import re
-from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
+from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar, Union
 
 T = TypeVar("T", bound="Model")
+
+# What a sandbox may reach: "none", "agents", "open", or {"rules": ["allow *.example.com 443", …]}.
+Network = Union[str, Dict[str, Any]]
+
+# A secret that requests carry: {"secret": "openai", "host": "api.openai.com", "as": "bearer"}, or one
+# line, "openai@api.openai.com/v1/* as=bearer". What a sandbox tells back are mappings.
+Binding = Union[str, Mapping[str, Any]]
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$")
 
@@ -32,9 +39,9 @@ class Model:
 
     @classmethod
     def of(cls: Type[T], value: Mapping[str, Any]) -> T:
-        names = {f.name for f in dataclasses.fields(cls)} - {"raw"}
-        known = {k: parse_time(v) if k.endswith("_at") or k == "time" else v
-                 for k, v in value.items() if k in names}
+        types = {f.name: str(f.type) for f in dataclasses.fields(cls) if f.name != "raw"}
+        known = {k: parse_time(v) if "datetime" in types[k] else v
+                 for k, v in value.items() if k in types}
         return cls(raw=dict(value), **known)
 
 
@@ -47,6 +54,8 @@ class SandboxInfo(Model):
     state: str = ""
     image: str = ""
     template: Optional[str] = None
+    checkpoint: Optional[str] = None
+    forked_from: Optional[str] = None
     cpus: float = 0
     memory_mb: int = 0
     disk_mb: int = 0
@@ -54,18 +63,37 @@ class SandboxInfo(Model):
     nofile: int = 0
     env: Dict[str, str] = dataclasses.field(default_factory=dict)
     metadata: Dict[str, str] = dataclasses.field(default_factory=dict)
+    network: Network = "none"
+    bindings: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+    volumes: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+    preview: str = "public"
+    wake: str = "auto"
     user: str = ""
     workdir: Optional[str] = None
     timeout_s: Optional[float] = None
     on_timeout: str = ""
     idle_timeout_s: Optional[float] = None
     on_idle: str = ""
+    freeze_after_s: Optional[float] = None
+    checkpoints: Optional[Dict[str, Any]] = None
+    frozen_at: Optional[datetime.datetime] = None
+    awake_until: Optional[datetime.datetime] = None
     created_at: Optional[datetime.datetime] = None
     started_at: Optional[datetime.datetime] = None
     stopped_at: Optional[datetime.datetime] = None
     expires_at: Optional[datetime.datetime] = None
     last_active_at: Optional[datetime.datetime] = None
     stop_cause: Optional[str] = None
+
+
+@dataclasses.dataclass
+class Lease(Model):
+    """Somebody's word that a sandbox is needed: it is not idle before ``expires_at``."""
+
+    id: str = ""
+    reason: str = ""
+    created_at: Optional[datetime.datetime] = None
+    expires_at: Optional[datetime.datetime] = None
 
 
 @dataclasses.dataclass
@@ -78,6 +106,29 @@ class SandboxUsage(Model):
     disk_bytes: int = 0
     pids: int = 0
     oom_kills: int = 0
+
+
+@dataclasses.dataclass
+class NetworkEntry(Model):
+    """What a sandbox tried to reach: a connection, or a name that was denied (``kind`` ``dns``)."""
+
+    number: int = 0
+    time: Optional[datetime.datetime] = None
+    kind: str = ""
+    protocol: str = ""
+    name: Optional[str] = None
+    address: Optional[str] = None
+    port: Optional[int] = None
+    verdict: str = ""
+    reason: str = ""
+    rule: Optional[str] = None
+    error: Optional[str] = None
+    sent_bytes: int = 0
+    received_bytes: int = 0
+
+    @property
+    def denied(self) -> bool:
+        return self.verdict == "denied"
 
 
 def _bytes_of(value: Mapping[str, Any], name: str) -> bytes:
@@ -297,6 +348,8 @@ class Template(Model):
     ready_timeout_s: Optional[float] = None
     env: Dict[str, str] = dataclasses.field(default_factory=dict)
     ports: List[int] = dataclasses.field(default_factory=list)
+    network: Network = "none"
+    bindings: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
     user: Optional[str] = None
     workdir: Optional[str] = None
     cpus: Optional[float] = None
@@ -307,6 +360,97 @@ class Template(Model):
     public: bool = False
     ready_sandboxes: Optional[int] = None
     created_at: Optional[datetime.datetime] = None
+
+
+@dataclasses.dataclass
+class Change(Model):
+    """A file that differs; ``text`` are the hunks of a unified diff, where they were asked for."""
+
+    path: str = ""
+    change: str = ""
+    type: str = ""
+    size_bytes: int = 0
+    size_before_bytes: int = 0
+    mode: Optional[str] = None
+    mode_before: Optional[str] = None
+    modified_at: Optional[datetime.datetime] = None
+    text: Optional[str] = None
+    text_state: Optional[str] = None
+
+
+@dataclasses.dataclass
+class Comparison(Model):
+    """How two states differ; ``more``: not all are in ``changes``, all are counted."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    bytes: int = 0
+    more: bool = False
+    changes: List[Change] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> "Comparison":
+        made = super().of(value)
+        made.changes = [Change.of(c) for c in value["changes"]]
+        return made
+
+
+@dataclasses.dataclass
+class VolumeInfo(Model):
+    """A volume as it was when asked; ``used_bytes`` where one is asked for alone."""
+
+    id: str = ""
+    name: str = ""
+    kind: str = "files"
+    bucket: Optional[Dict[str, Any]] = None
+    size_mb: int = 0
+    sandboxes: int = 0
+    used_bytes: Optional[int] = None
+    created_at: Optional[datetime.datetime] = None
+
+
+@dataclasses.dataclass
+class VolumeCheckpoint(Model):
+    """A volume's files as they were; ``frozen_ms`` is told when it is made."""
+
+    id: str = ""
+    volume: str = ""
+    name: Optional[str] = None
+    comment: str = ""
+    disk_bytes: int = 0
+    created_at: Optional[datetime.datetime] = None
+    frozen_ms: Optional[float] = None
+
+
+@dataclasses.dataclass
+class Checkpoint(Model):
+    """A sandbox's files, and with ``memory`` its processes, as they were; ``frozen_ms`` is told when it is made."""
+
+    id: str = ""
+    sandbox: str = ""
+    parent: Optional[str] = None
+    name: Optional[str] = None
+    comment: str = ""
+    reason: str = ""
+    metadata: Dict[str, str] = dataclasses.field(default_factory=dict)
+    disk_bytes: int = 0
+    memory: bool = False
+    memory_bytes: int = 0
+    created_at: Optional[datetime.datetime] = None
+    frozen_ms: Optional[float] = None
+
+
+@dataclasses.dataclass
+class Secret(Model):
+    """What is known of a secret; its value is not shown."""
+
+    id: str = ""
+    name: str = ""
+    version: int = 0
+    metadata: Dict[str, str] = dataclasses.field(default_factory=dict)
+    created_at: Optional[datetime.datetime] = None
+    updated_at: Optional[datetime.datetime] = None
 
 
 @dataclasses.dataclass

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Union
 
 from ._http import Lines, Transport, given, quote
 from .errors import ApiError, CommandError
 from .files import Files
-from .models import Image, Result, SandboxInfo, SandboxUsage
+from ._noun import Noun, once
+from .models import (Binding, Checkpoint, Image, Lease, Network, NetworkEntry, Result, SandboxInfo,
+                     SandboxUsage)
 from .process import Command, Events, Process, Processes, collect, spec_of
 
 
@@ -60,13 +62,32 @@ class Sandbox:
 
     def update(self, *, if_match: Optional[str] = None, **changes: Any) -> SandboxInfo:
         """Change ``name``, ``metadata``, ``env``, ``timeout_s``, ``idle_timeout_s``, ``on_timeout``,
-        ``on_idle``, ``cpus``, ``memory_mb``, ``pids`` or ``disk_mb``; ``None`` takes a value away.
+        ``on_idle``, ``freeze_after_s``, ``checkpoints``, ``network``, ``bindings``, ``preview``, ``wake``, ``cpus``, ``memory_mb``, ``pids``
+        or ``disk_mb``; ``None`` takes a value away.
         ``if_match=sandbox.etag``: only if nobody changed it since (else ``Conflict``)."""
         return self._ask("PATCH", "", changes, if_match)
 
     def set_timeout(self, seconds: Optional[float]) -> SandboxInfo:
         """End of life that many seconds from now; ``None``: never."""
         return self.update(timeout_s=seconds)
+
+    def set_network(self, network: Network, *, cut: bool = False) -> SandboxInfo:
+        """What it may reach from now on: ``"none"``, ``"agents"``, ``"open"`` or
+        ``{"rules": ["allow *.example.com 443"]}``. ``cut``: for connections that are open, too."""
+        return self._ask("PATCH", "?cut=true" if cut else "", {"network": network})
+
+    def set_bindings(self, bindings: Iterable[Binding]) -> SandboxInfo:
+        """Which secrets its requests carry from now on, in place of those it had: for each the
+        secret, the host and how, ``"openai@api.openai.com/v1/* as=bearer"`` or
+        ``{"secret": "gh", "host": "github.com", "as": "git"}``. Values are never inside."""
+        return self.update(bindings=list(bindings))
+
+    def network_log(self, *, after: int = 0) -> List[NetworkEntry]:
+        """The latest of what it reached and what it could not, oldest first; ``after`` is the
+        ``number`` of the last one seen."""
+        answer = self._transport.call("GET", self._path + "/network/log",
+                                      query={"after": after or None})
+        return [NetworkEntry.of(e) for e in answer["entries"]]
 
     def stop(self, *, if_match: Optional[str] = None) -> SandboxInfo:
         """End its processes, keep its files."""
@@ -76,6 +97,45 @@ class Sandbox:
         """Run it again on the files that it has."""
         return self._ask("POST", "/start", None, if_match)
 
+    def pause(self, *, if_match: Optional[str] = None) -> SandboxInfo:
+        """Put its processes away on disk; it uses no memory until it is resumed, which whatever
+        needs it does by itself. What cannot be put away is a ``Conflict`` (``cannot_dump``)."""
+        return self._ask("POST", "/pause", None, if_match)
+
+    def resume(self, *, memory: bool = True) -> SandboxInfo:
+        """Go on with the processes it had; ``memory=False`` forgets them and starts anew."""
+        return self._ask("POST", "/resume" if memory else "/resume?memory=false")
+
+    def checkpoint(self, name: Optional[str] = None, *, comment: Optional[str] = None,
+                   metadata: Optional[Mapping[str, str]] = None, memory: bool = False) -> Checkpoint:
+        """Keep its files as they are now, with ``memory`` its processes too; it goes on."""
+        return Checkpoint.of(self._transport.call(
+            "POST", f"{self._path}/checkpoints",
+            given(name=name, comment=comment, metadata=metadata, memory=memory or None), headers=once()))
+
+    def checkpoints(self) -> List[Checkpoint]:
+        """Its checkpoints, the oldest first."""
+        return [Checkpoint.of(c) for c in
+                Noun(self._transport)._pages(f"{self._path}/checkpoints", "checkpoints")]
+
+    def restore(self, checkpoint: str, *, memory: bool = True) -> SandboxInfo:
+        """Back to a checkpoint, by id or name; ``memory=False`` starts anew on its files."""
+        return self._ask("POST", "/restore", {"checkpoint": checkpoint, "memory": memory})
+
+    def fork(self, count: int = 1, *, memory: bool = False) -> List["Sandbox"]:
+        """Copies of it, all running; with ``memory`` they go on with its processes."""
+        made = self._transport.call("POST", f"{self._path}/fork", {"count": count, "memory": memory},
+                                    headers=once())
+        return [Sandbox(self._transport, SandboxInfo.of(s)) for s in made["sandboxes"]]
+
+    def archive(self) -> SandboxInfo:
+        """Stop it and keep its files in the daemon's object storage alone; ``start`` brings them back. To see how
+        far it is, read ``POST /v1/sandboxes/{id}/archive`` line by line."""
+        with self._transport.lines("POST", self._path + "/archive", {}) as lines:
+            for _ in lines:
+                pass
+        return self.refresh()
+
     def delete(self, *, if_match: Optional[str] = None) -> None:
         """End it, files and all. One that is gone already is fine."""
         try:
@@ -84,6 +144,26 @@ class Sandbox:
         except ApiError as e:
             if e.code not in ("sandbox_gone", "sandbox_not_found"):
                 raise
+
+    def keep_awake(self, seconds: float, reason: Optional[str] = None) -> Lease:
+        """Until then it counts as at work: neither frozen nor ended for being idle."""
+        return Lease.of(self._transport.call("POST", self._path + "/leases",
+                                             given(seconds=seconds, reason=reason)))
+
+    def leases(self) -> List[Lease]:
+        """Those that keep it awake now."""
+        answer = self._transport.call("GET", self._path + "/leases")
+        return [Lease.of(e) for e in answer["leases"]]
+
+    def end_lease(self, lease: str) -> None:
+        """End a lease, by its id, before its time."""
+        self._transport.call("DELETE", f"{self._path}/leases/{lease}")
+
+    def promote(self, *, end: bool = False) -> "Sandbox":
+        """Give its files to the sandbox that it was forked from, which is returned; ``end`` deletes
+        this one afterwards."""
+        answer = self._transport.call("POST", self._path + "/promote", {"end": end})
+        return Sandbox(self._transport, SandboxInfo.of(answer["sandbox"]))
 
     def usage(self) -> SandboxUsage:
         """What it uses at this moment."""
@@ -141,6 +221,13 @@ class Sandbox:
         return self.processes.start(command, **more)
 
 
+def _mount(path: str, volume: str) -> Dict[str, Any]:
+    name, _, how = volume.partition(":")
+    if how not in ("", "ro"):
+        raise ValueError(f"a volume is NAME or NAME:ro, not {volume!r}")
+    return {"volume": name, "path": path, "read_only": how == "ro"}
+
+
 class Sandboxes:
     """``client.sandboxes``."""
 
@@ -155,14 +242,27 @@ class Sandboxes:
                metadata: Optional[Mapping[str, str]] = None, user: Optional[str] = None,
                workdir: Optional[str] = None, timeout_s: Optional[float] = None,
                on_timeout: Optional[str] = None, idle_timeout_s: Optional[float] = None,
-               on_idle: Optional[str] = None, idempotency_key: Optional[str] = None) -> Sandbox:
-        """Make a sandbox, running when this returns. Safe to repeat: a retry after a broken
+               on_idle: Optional[str] = None, freeze_after_s: Optional[float] = None,
+               checkpoints: Optional[Mapping[str, Any]] = None, network: Optional[Network] = None,
+               bindings: Optional[Iterable[Binding]] = None,
+               volumes: Optional[Mapping[str, str]] = None, preview: Optional[str] = None,
+               wake: Optional[str] = None,
+               idempotency_key: Optional[str] = None) -> Sandbox:
+        """Make a sandbox, running when this returns. ``network``: what it may reach (see
+        ``Sandbox.set_network``), nothing unless given. ``bindings``: secrets that its requests
+        carry (see ``Sandbox.set_bindings``). ``freeze_after_s``: of idleness, until its work
+        stands still. ``checkpoints``: those it takes by itself, ``{"every_s": 600, "on_stop": True,
+        "keep": {"last": 10}}``. ``volumes``: where it sees which, by path,
+        ``{"/data": "models", "/ref": "shared:ro"}``. Safe to repeat: a retry after a broken
         connection does not make a second one."""
         spec = given(image=image, template=template, name=name, cpus=cpus, memory_mb=memory_mb,
                      disk_mb=disk_mb, pids=pids, nofile=nofile, env=dict(env) if env else None,
                      metadata=dict(metadata) if metadata else None, user=user, workdir=workdir,
                      timeout_s=timeout_s, on_timeout=on_timeout, idle_timeout_s=idle_timeout_s,
-                     on_idle=on_idle)
+                     on_idle=on_idle, freeze_after_s=freeze_after_s,
+                     checkpoints=dict(checkpoints) if checkpoints else None, network=network, preview=preview, wake=wake,
+                     bindings=list(bindings) if bindings is not None else None,
+                     volumes=[_mount(*v) for v in volumes.items()] if volumes else None)
         info = self._transport.call(
             "POST", "/v1/sandboxes", spec, timeout=None if template else ...,
             headers={"Idempotency-Key": idempotency_key or uuid.uuid4().hex})

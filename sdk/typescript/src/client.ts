@@ -1,8 +1,10 @@
 /** The client: where the daemon is, who asks, and what it has. */
+import { Checkpoints } from "./checkpoints.js";
 import { ProtocolError } from "./errors.js";
 import { CallOptions, Body, Fetch, Lines, Transport, quote } from "./http.js";
-import type { Event, Image, ImageProgress, Key, Quotas, SandboxSpec, Team, Template, TemplateSpec, Usage } from "./models.js";
+import type { Event, Image, ImageProgress, Key, Network, Quotas, SandboxSpec, Team, Template, TemplateSpec, Usage } from "./models.js";
 import { Sandbox, Sandboxes, newKey } from "./sandbox.js";
+import { Secrets, Volumes } from "./storage.js";
 
 export interface ClientOptions {
   /** Default: `WARREN_URL`, else http://127.0.0.1:7070. */
@@ -96,13 +98,15 @@ export class Images {
     return this.transport.lines("POST", `/v1/images/${quote(name)}/push`, { json: registry, ...options });
   }
 
-  /** Build from a context (a tar with a Dockerfile): steps, output, and at last the image. */
+  /** Build from a context (a tar with a Dockerfile): steps, output, and at last the image. `network` is what its
+   *  commands may reach, "open" unless given. */
   build(name: string, context: Body,
-    how: { dockerfile?: string; target?: string; args?: Record<string, string>; no_cache?: boolean } = {},
+    how: { dockerfile?: string; target?: string; args?: Record<string, string>; no_cache?: boolean; network?: Network } = {},
     options: CallOptions = {}): Promise<Lines<ImageProgress>> {
     const { dockerfile, target, args = {}, no_cache } = how;
+    const network = typeof how.network === "object" ? how.network.rules.join("\n") : how.network;
     return this.transport.lines("POST", "/v1/images/build", {
-      query: { name, dockerfile, target, no_cache, ...Object.fromEntries(Object.entries(args).map(([k, v]) => [`arg.${k}`, v])) },
+      query: { name, dockerfile, target, no_cache, network, ...Object.fromEntries(Object.entries(args).map(([k, v]) => [`arg.${k}`, v])) },
       body: context,
       headers: { "Content-Type": "application/x-tar" },
       timeoutMs: 0,
@@ -207,6 +211,9 @@ export class Client {
   readonly sandboxes: Sandboxes;
   readonly images: Images;
   readonly templates: Templates;
+  readonly volumes: Volumes;
+  readonly checkpoints: Checkpoints;
+  readonly secrets: Secrets;
   readonly keys: Keys;
   readonly teams: Teams;
   readonly events: Events;
@@ -219,6 +226,9 @@ export class Client {
     this.sandboxes = new Sandboxes(this.transport);
     this.images = new Images(this.transport);
     this.templates = new Templates(this.transport);
+    this.volumes = new Volumes(this.transport);
+    this.checkpoints = new Checkpoints(this.transport);
+    this.secrets = new Secrets(this.transport);
     this.keys = new Keys(this.transport);
     this.teams = new Teams(this.transport);
     this.events = new Events(this.transport);

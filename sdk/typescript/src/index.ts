@@ -1,4 +1,5 @@
 /** Warren's client for JavaScript: isolated Linux computers for agents and untrusted code. */
+export { Checkpoints } from "./checkpoints.js";
 export { Client, Events, Images, Keys, Teams, Templates } from "./client.js";
 export type { ClientOptions } from "./client.js";
 export * from "./errors.js";
@@ -11,3 +12,4 @@ export { ExecStream, Process, Processes } from "./process.js";
 export type { CommandOptions, RunOptions, StartOptions, StreamOptions } from "./process.js";
 export { Sandbox, Sandboxes } from "./sandbox.js";
 export type { ListOptions, VersionOptions } from "./sandbox.js";
+export { Secrets, Volume, Volumes } from "./storage.js";

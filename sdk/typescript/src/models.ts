@@ -2,6 +2,62 @@
 
 export type Command = string | readonly string[];
 
+/** What a sandbox may reach: a set of rules by its name, or rules such as `allow *.example.com 443`, in order. */
+export type Network = "none" | "agents" | "open" | { rules: string[] };
+
+/** A secret that requests carry, added on their way out: the value is never inside. */
+export interface Binding {
+  /** The name of a secret; or `value`, a text that is none. */
+  secret?: string;
+  value?: string;
+  /** A host, or `*.` and a host. */
+  host: string;
+  port?: number;
+  methods?: string[];
+  /** `*` at the end is all that follows. */
+  path?: string;
+  as?: "bearer" | "header" | "query" | "basic" | "sigv4" | "git";
+  header?: string;
+  /** `{}` is the value. */
+  format?: string;
+  query?: string;
+  user?: string;
+  access_key?: string;
+  region?: string;
+  service?: string;
+  /** `http://NAME.warren` leads there too. */
+  name?: string | null;
+  /** `https://HOST` itself is answered; true unless said. */
+  transparent?: boolean;
+}
+
+/** A volume that a sandbox sees. */
+export interface Mount {
+  /** Its name or id. */
+  volume: string;
+  path: string;
+  read_only?: boolean;
+}
+
+/** What a time-out does. */
+export type EndAction = "delete" | "stop" | "pause" | "checkpoint";
+
+/** Checkpoints that a sandbox takes by itself, and which of them stay: those that any rule keeps. */
+export interface CheckpointPolicy {
+  every_s?: number | null;
+  before_each_command?: boolean | null;
+  on_stop?: boolean | null;
+  keep?: { last?: number | null; for_s?: number | null; hourly?: number | null; daily?: number | null } | null;
+}
+
+/** Somebody's word that a sandbox is needed: it is not idle before `expires_at`. */
+export interface Lease {
+  id: string;
+  reason: string;
+  created_at: string;
+  expires_at: string;
+}
+
 export interface SandboxSpec {
   image?: string;
   template?: string;
@@ -13,20 +69,34 @@ export interface SandboxSpec {
   nofile?: number;
   env?: Record<string, string>;
   metadata?: Record<string, string>;
+  /** Default: nothing but itself. */
+  network?: Network;
+  /** Objects, or lines such as `openai@api.openai.com/v1/* as=bearer`. */
+  bindings?: (Binding | string)[] | null;
+  volumes?: Mount[];
+  /** Who may reach its ports: who knows its id, or who has a key or a token. */
+  preview?: "public" | "private";
+  /** Whether a request to its ports starts it again. */
+  wake?: "auto" | "always" | "never";
   user?: string;
   workdir?: string;
   timeout_s?: number | null;
-  on_timeout?: "delete" | "stop";
+  on_timeout?: EndAction;
   idle_timeout_s?: number | null;
-  on_idle?: "delete" | "stop";
+  on_idle?: EndAction;
+  /** Of idleness, until its work stands still; anything that needs it wakes it. */
+  freeze_after_s?: number | null;
+  checkpoints?: CheckpointPolicy | null;
 }
 
 export interface SandboxInfo {
   id: string;
   name: string | null;
-  state: "creating" | "running" | "stopping" | "stopped" | "deleting";
+  state: "creating" | "running" | "frozen" | "stopping" | "stopped" | "pausing" | "paused" | "archived" | "deleting";
   image: string;
   template?: string | null;
+  /** The sandbox whose checkpoint it was made from. */
+  forked_from?: string | null;
   cpus: number;
   memory_mb: number;
   disk_mb: number;
@@ -34,12 +104,21 @@ export interface SandboxInfo {
   nofile: number;
   env: Record<string, string>;
   metadata: Record<string, string>;
+  network: Network;
+  bindings: Binding[];
+  volumes: Mount[];
+  preview: "public" | "private";
+  wake: "auto" | "always" | "never";
   user: string;
   workdir: string | null;
   timeout_s: number | null;
   on_timeout: string;
   idle_timeout_s: number | null;
   on_idle: string;
+  freeze_after_s: number | null;
+  checkpoints: CheckpointPolicy | null;
+  frozen_at: string | null;
+  awake_until: string | null;
   created_at: string;
   started_at: string | null;
   stopped_at: string | null;
@@ -56,6 +135,23 @@ export interface SandboxUsage {
   disk_bytes: number;
   pids: number;
   oom_kills: number;
+}
+
+/** What a sandbox tried to reach: a connection, or a name that was denied. */
+export interface NetworkEntry {
+  number: number;
+  time: string;
+  kind: "connection" | "dns";
+  protocol: string;
+  name: string | null;
+  address: string | null;
+  port: number | null;
+  verdict: "allowed" | "denied";
+  reason: string;
+  rule: string | null;
+  error: string | null;
+  sent_bytes: number;
+  received_bytes: number;
 }
 
 export type EndReason = "exit" | "signal" | "oom" | "timeout";
@@ -222,6 +318,10 @@ export interface TemplateSpec {
   ready_timeout_s?: number;
   env?: Record<string, string>;
   ports?: number[];
+  network?: Network;
+  bindings?: (Binding | string)[] | null;
+  preview?: "public" | "private";
+  wake?: "auto" | "always" | "never";
   user?: string;
   workdir?: string;
   cpus?: number;
@@ -235,6 +335,100 @@ export interface TemplateSpec {
 export interface Template extends TemplateSpec {
   created_at?: string;
   ready_sandboxes?: number;
+}
+
+export interface VolumeInfo {
+  id: string;
+  name: string;
+  kind: "files" | "bucket";
+  bucket?: Bucket;
+  size_mb: number;
+  /** Where one is asked for alone. */
+  used_bytes?: number;
+  /** How many see it. */
+  sandboxes: number;
+  created_at: string;
+}
+
+/** A bucket of an S3-compatible object store. */
+export interface Bucket {
+  /** http[s]://HOST[:PORT] */
+  endpoint: string;
+  bucket: string;
+  access_key: string;
+  /** The name of the secret that holds the key's other half. */
+  secret: string;
+  prefix?: string;
+  region?: string;
+  path_style?: boolean;
+  read_only?: boolean;
+}
+
+/** A volume's files as they were. */
+/** A file that differs. */
+export interface Change {
+  path: string;
+  change: "added" | "changed" | "removed";
+  type: "file" | "directory" | "symlink" | "other";
+  size_bytes: number;
+  size_before_bytes: number;
+  mode: string | null;
+  mode_before: string | null;
+  modified_at: string | null;
+  /** Where it was asked for: the hunks of a unified diff. */
+  text?: string | null;
+  text_state?: "whole" | "cut" | "binary" | "too_large";
+}
+
+/** How two states differ; all are counted, `more` says that not all are listed. */
+export interface Comparison {
+  from: { checkpoint?: string; sandbox?: string };
+  to: { checkpoint?: string; sandbox?: string };
+  added: number;
+  changed: number;
+  removed: number;
+  bytes: number;
+  more: boolean;
+  changes: Change[];
+}
+
+/** A sandbox's files, and with `memory` its processes, as they were. */
+export interface Checkpoint {
+  id: string;
+  sandbox: string;
+  parent: string | null;
+  name: string | null;
+  comment: string;
+  reason: string;
+  metadata: Record<string, string>;
+  disk_bytes: number;
+  memory: boolean;
+  memory_bytes: number;
+  created_at: string;
+  /** How long the sandbox stood still; told when it is made. */
+  frozen_ms?: number;
+}
+
+export interface VolumeCheckpoint {
+  id: string;
+  /** The volume's id. */
+  volume: string;
+  name: string | null;
+  comment: string;
+  disk_bytes: number;
+  created_at: string;
+  /** How long sandboxes stood still; told when it is made. */
+  frozen_ms?: number;
+}
+
+/** What is known of a secret; its value is not shown. */
+export interface Secret {
+  id: string;
+  name: string;
+  version: number;
+  metadata: Record<string, string>;
+  created_at: string;
+  updated_at: string;
 }
 
 export interface Key {

@@ -2,8 +2,10 @@
 import { ApiError } from "./errors.js";
 import { Files } from "./files.js";
 import { CallOptions, Lines, Transport, parted, quote } from "./http.js";
-import type { Command, Image, Result, SandboxInfo, SandboxSpec, SandboxUsage } from "./models.js";
+import type { Binding, Checkpoint, Command, Image, Lease, Network, NetworkEntry, Result, SandboxInfo, SandboxSpec, SandboxUsage } from "./models.js";
 import { ExecStream, Process, Processes, RunOptions, StartOptions, StreamOptions, collect, specOf } from "./process.js";
+
+const once = () => ({ "Idempotency-Key": newKey() });
 
 /** `ifMatch: sandbox.etag`: only if nobody changed it since (else `Conflict`). */
 export interface VersionOptions extends CallOptions {
@@ -60,8 +62,8 @@ export class Sandbox {
     return this.ask("GET", "", undefined, options);
   }
 
-  /** Change name, metadata, env, timers or limits; null takes a value away. */
-  update(changes: Omit<SandboxSpec, "image" | "template" | "nofile" | "user" | "workdir">,
+  /** Change name, metadata, env, network, bindings, timers or limits; null takes a value away. */
+  update(changes: Omit<SandboxSpec, "image" | "template" | "nofile" | "user" | "workdir" | "volumes">,
     options: VersionOptions = {}): Promise<SandboxInfo> {
     return this.ask("PATCH", "", changes, options);
   }
@@ -71,14 +73,84 @@ export class Sandbox {
     return this.update({ timeout_s: seconds }, options);
   }
 
+  /** What it may reach from now on; with `cut` for connections that are open, too. */
+  setNetwork(network: Network, options: VersionOptions & { cut?: boolean } = {}): Promise<SandboxInfo> {
+    return this.ask("PATCH", options.cut ? "?cut=true" : "", { network }, options);
+  }
+
+  /** Which secrets its requests carry from now on, in place of those it had: objects, or lines such as
+   *  `openai@api.openai.com/v1/* as=bearer`. */
+  setBindings(bindings: (Binding | string)[], options: VersionOptions = {}): Promise<SandboxInfo> {
+    return this.update({ bindings }, options);
+  }
+
+  /** The latest of what it reached and what it could not, oldest first; `after` is the `number` of the last one seen. */
+  async networkLog(options: { after?: number } & CallOptions = {}): Promise<NetworkEntry[]> {
+    const { after, signal } = options;
+    const path = this.path + "/network/log";
+    return (await this.transport.call<{ entries: NetworkEntry[] }>("GET", path, { query: { after }, signal })).entries;
+  }
+
   /** End its processes, keep its files. */
   stop(options: VersionOptions = {}): Promise<SandboxInfo> {
     return this.ask("POST", "/stop", undefined, options);
   }
 
+  /** Stop it and keep its files in the daemon's object storage alone; `start` brings them back. */
+  async archive(options: CallOptions = {}): Promise<SandboxInfo> {
+    const lines = await this.transport.lines<{ type: string }>("POST", `${this.path}/archive`, { json: {}, ...options });
+    for await (const _ of lines);
+    return this.refresh(options);
+  }
+
   /** Run it again on the files that it has. */
   start(options: VersionOptions = {}): Promise<SandboxInfo> {
     return this.ask("POST", "/start", undefined, options);
+  }
+
+  /** Keep its files as they are now, with `memory` its processes too; it goes on. */
+  checkpoint(spec: { name?: string; comment?: string; metadata?: Record<string, string>; memory?: boolean } = {},
+    options: CallOptions = {}): Promise<Checkpoint> {
+    return this.transport.call<Checkpoint>("POST", `${this.path}/checkpoints`, { json: spec, headers: once(), ...options });
+  }
+
+  /** Its checkpoints, the oldest first. */
+  async checkpoints(options: CallOptions = {}): Promise<Checkpoint[]> {
+    const found: Checkpoint[] = [];
+    for await (const one of this.transport.pages<Checkpoint>(`${this.path}/checkpoints`, "checkpoints", {}, options)) found.push(one);
+    return found;
+  }
+
+  /** Back to a checkpoint, by id or name; `memory: false` starts anew on its files. */
+  restore(checkpoint: string, options: CallOptions & { memory?: boolean } = {}): Promise<SandboxInfo> {
+    const { memory = true, ...rest } = options;
+    return this.ask("POST", "/restore", { checkpoint, memory }, rest);
+  }
+
+  /** Copies of it, all running; with `memory` they go on with its processes. */
+  async fork(options: CallOptions & { count?: number; memory?: boolean } = {}): Promise<Sandbox[]> {
+    const { count = 1, memory = false, ...rest } = options;
+    const made = await this.transport.call<{ sandboxes: SandboxInfo[] }>("POST", `${this.path}/fork`,
+      { json: { count, memory }, headers: once(), ...rest });
+    return made.sandboxes.map((info) => new Sandbox(this.transport, info));
+  }
+
+  /** Put its processes away on disk; it uses no memory until it is resumed, which whatever needs it does by
+   *  itself. What cannot be put away is a conflict, `cannot_dump`. */
+  pause(options: VersionOptions = {}): Promise<SandboxInfo> {
+    return this.ask("POST", "/pause", undefined, options);
+  }
+
+  /** Go on with the processes it had; `memory: false` forgets them and starts anew. */
+  resume(options: CallOptions & { memory?: boolean } = {}): Promise<SandboxInfo> {
+    const { memory, ...rest } = options;
+    return this.ask("POST", memory === false ? "/resume?memory=false" : "/resume", undefined, rest);
+  }
+
+  /** Give its files to the sandbox that it was forked from, which is the answer; `end` deletes this one afterwards. */
+  async promote(spec: { end?: boolean } = {}, options: CallOptions = {}): Promise<Sandbox> {
+    const answer = await this.transport.call<{ sandbox: SandboxInfo }>("POST", this.path + "/promote", { json: spec, ...options });
+    return new Sandbox(this.transport, answer.sandbox);
   }
 
   /** End it, files and all. One that is gone already is fine. */
@@ -88,6 +160,21 @@ export class Sandbox {
     } catch (error) {
       if (!(error instanceof ApiError) || !["sandbox_gone", "sandbox_not_found"].includes(error.code)) throw error;
     }
+  }
+
+  /** Until then it counts as at work: neither frozen nor ended for being idle. */
+  keepAwake(seconds: number, reason?: string, options: CallOptions = {}): Promise<Lease> {
+    return this.transport.call<Lease>("POST", this.path + "/leases", { ...options, json: { seconds, reason } });
+  }
+
+  /** What keeps it awake now. */
+  async leases(options: CallOptions = {}): Promise<Lease[]> {
+    return (await this.transport.call<{ leases: Lease[] }>("GET", this.path + "/leases", options)).leases;
+  }
+
+  /** End a lease, by its id, before its time. */
+  async endLease(lease: string, options: CallOptions = {}): Promise<void> {
+    await this.transport.call("DELETE", `${this.path}/leases/${encodeURIComponent(lease)}`, options);
   }
 
   /** What it uses at this moment. */

@@ -36,6 +36,15 @@ test("a sandbox's life", async () => {
   assert.ok((await one.setTimeout(600)).expires_at);
   assert.equal((await one.setTimeout(null)).expires_at, null);
   await one.run("echo kept > /root/note", { check: true });
+  const kept = await one.checkpoint({ name: "warm", memory: true });
+  assert.ok(kept.memory && kept.memory_bytes > 0);
+  assert.deepEqual((await one.checkpoints()).map((c) => c.id), [kept.id]);
+  assert.equal((await one.restore("warm")).state, "running");
+  for (const copy of await one.fork({ count: 2, memory: true })) await copy.delete();
+  assert.equal((await one.pause()).state, "paused");
+  assert.equal((await one.resume()).state, "running");
+  assert.equal((await one.pause()).state, "paused");
+  assert.equal((await one.resume({ memory: false })).state, "running");
   assert.equal((await one.stop()).state, "stopped");
   assert.equal((await one.start()).state, "running");
   assert.equal((await one.run("cat /root/note; echo $A")).stdout, "kept\n1\n");

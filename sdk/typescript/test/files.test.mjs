@@ -145,13 +145,15 @@ test("many files", async () => {
 
 test("watching", async () => {
   const watch = await files.watch("/root/t", { recursive: true });
-  await box.run("mkdir /root/t/d && echo x > /root/t/d/f && rm /root/t/d/f", { check: true });
+  await box.run("mkdir /root/t/d && echo x > /root/t/d/f", { check: true });
   const seen = [];
   for await (const event of watch) {
     seen.push(`${event.type} ${event.path}`);
+    // What goes before its directory is watched is never told.
+    if (seen.at(-1) === "create /root/t/d/f") await box.run("rm -f /root/t/d/f", { check: true });
     if (event.type === "remove") break;
   }
-  assert.ok(seen.includes("create /root/t/d"), String(seen));
+  assert.equal(seen[0], "create /root/t/d");
   assert.equal(seen.at(-1), "remove /root/t/d/f");
 });
 
