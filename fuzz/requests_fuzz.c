@@ -22,6 +22,32 @@ static int feed(const char *p, size_t n, size_t piece, struct buf *out)
     return r;
 }
 
+/* What a server says to one who asked for a WebSocket: more of it never changes what was said of less. */
+static void answer(const char *p, size_t n, size_t piece)
+{
+    static const char ask[] = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\n"
+                              "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                              "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    int first = 0;
+    for (int whole = 0; whole < 2; whole++) {
+        struct requests q = REQUESTS_INIT;
+        struct buf out = BUF_INIT(1 << 20);
+        int r = requests_take(&q, ask, sizeof(ask) - 1, allow, NULL, &out);
+        if (r < 0 || !q.asking)
+            abort();
+        for (size_t at = whole ? n : piece; r == 0; at += piece) {
+            r = requests_answered(&q, p, at < n ? at : n, allow, NULL, &out);
+            if (at >= n)
+                break;
+        }
+        if (whole && r != first)
+            abort();
+        first = r;
+        requests_done(&q);
+        buf_done(&out);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     struct buf whole = BUF_INIT(1 << 20), cut = BUF_INIT(1 << 20);
@@ -30,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         return 0;
     p++;
     n--;
+    answer((const char *)p, n, piece);
     int a = feed((const char *)p, n, n, &whole), b = feed((const char *)p, n, piece, &cut);
     /* A broken chunk may be seen before or after the bytes before it went on. */
     if (whole.len > n || cut.len > n || (whole.len && memcmp(whole.data, p, whole.len) != 0) ||

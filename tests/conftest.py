@@ -47,13 +47,8 @@ def tiny_tar():
 @pytest.fixture(scope="session")
 def daemon(tiny_tar):
     """The shared instance: images `base` and `tiny`, and TLS for names under warren.test."""
-    d = harness.Daemon(domain="warren.test")
-    try:
-        d.api.import_image("tiny", tiny_tar)
-        d.api.import_image("base", harness.base_image())
+    with harness.running(domain="warren.test", images={"tiny": tiny_tar, "base": harness.base_image()}) as d:
         yield d
-    finally:
-        d.close()
 
 
 @pytest.fixture(scope="session")
@@ -94,14 +89,27 @@ def make(api):
 @pytest.fixture
 def fresh(tiny_tar):
     """A daemon of the test's own, with the image `tiny`; it may be killed and started again."""
-    d = harness.Daemon()
-    try:
-        d.api.import_image("tiny", tiny_tar)
+    with harness.running(images={"tiny": tiny_tar}) as d:
         yield d
+
+
+@pytest.fixture(scope="session")
+def world():
+    """Real servers in a network namespace of their own (net_kit)."""
+    import net_kit
+    w = net_kit.World()
+    try:
+        yield w
     finally:
-        if d.process.poll() is not None:
-            d.start()
-        d.close()
+        w.close()
+
+
+@pytest.fixture(scope="session")
+def net(world, tiny_tar):
+    """An instance that may reach them: images `base` and `tiny`."""
+    with harness.running("--resolvers", world.dns, "--egress-open", ",".join(world.opened), "--egress-ca",
+                         str(world.dir / "ca.pem"), images={"base": harness.base_image(), "tiny": tiny_tar}) as d:
+        yield d
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def versions(name):
 
 def npm(where, *args):
     done = subprocess.run(["npm", *args, "--no-audit", "--no-fund"], cwd=where, capture_output=True,
-                          text=True, timeout=170)
+                          text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 

@@ -166,6 +166,12 @@ class Api:
     def create(self, **spec):
         return self.ok("POST", "/v1/sandboxes", spec)
 
+    def create_with(self, path, text, **spec):
+        """A sandbox that has a file; its id."""
+        sandbox = self.create(**spec)["id"]
+        self.ok("PUT", f"/v1/sandboxes/{sandbox}/files?path={path}", text)
+        return sandbox
+
     def get(self, who):
         return self.ok("GET", f"/v1/sandboxes/{who}")
 
@@ -284,7 +290,7 @@ class Daemon:
         self.cert, key = self.dir / "cert.pem", self.dir / "key.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                         "-subj", f"/CN={self.domain}", "-keyout", key, "-out", self.cert,
-                        "-addext", f"subjectAltName=DNS:*.{self.domain},IP:127.0.0.1"],
+                        "-addext", f"subjectAltName=DNS:{self.domain},DNS:*.{self.domain},IP:127.0.0.1"],
                        check=True, capture_output=True)
         return ["--preview-domain", self.domain, "--tls-listen", f"127.0.0.1:{self.tls_port}",
                 "--tls-cert", str(self.cert), "--tls-key", str(key)]
@@ -419,6 +425,20 @@ class Daemon:
 
 
 # -- what an instance leaves on the machine
+
+@contextlib.contextmanager
+def running(*args, images=None, **more):
+    """A daemon with images, by default `base`, until the end of the block; it may be killed in there."""
+    d = Daemon(*args, **more)
+    try:
+        for name, tar in (images or {"base": base_image()}).items():
+            d.api.import_image(name, tar)
+        yield d
+    finally:
+        if d.process.poll() is not None:
+            d.start()
+        d.close()
+
 
 def processes_of(daemon):
     """Processes that run its programs, or whose control group or root is one of its own."""

@@ -244,7 +244,7 @@ def operation_faults(contract):
         if any("schema" not in p or p["in"] not in ("path", "query", "header") for p in parameters):
             yield f"{at}: a parameter without a schema, or in an odd place"
         codes = set(operation["responses"])
-        if "default" not in codes or not any(c.startswith("2") for c in codes):
+        if "default" not in codes or not any(c[0] in "12" for c in codes):
             yield f"{at}: needs a success and the failure"
         for code, response in operation["responses"].items():
             response = contract.deref(response)

@@ -98,8 +98,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if url.path == "/chunked":
             return self.chunked(query)
         if url.path == "/told":
-            Handler.told += 1
+            Handler.told += 1  # and what else came with it is not read
             return self.reply(b"ok")
+        if url.path == "/times-told":
+            return self.reply(str(Handler.told).encode())
         if url.path == "/ws":
             return self.websocket()
         if url.path == "/until-end":

@@ -135,7 +135,7 @@ def packed(data, packing="gzip"):
 
 
 def tar_of(files):
-    """A layer: names to contents; None makes a directory, a name that ends in .wh.x removes x."""
+    """Names to contents; None makes a directory. In a layer, a name that ends in .wh.x removes x."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for name, data in files.items():

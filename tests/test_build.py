@@ -156,7 +156,7 @@ CMD ["echo hi"]
     assert {k: config["env"][k] for k in ("A", "B", "C")} == {"A": "1", "B": "two words", "C": ".0"}
     assert config["env"]["OLD"] == "old style"
     assert config["labels"] == {"org.example.a": "x", "with space": "y"}
-    assert sorted(config["ports"]) == ["53/udp", "80/tcp"] or sorted(config["ports"]) == [53, 80]
+    assert sorted(config["ports"]) == ["53/udp", "80/tcp"]
     assert config["user"] == "user" and config["workdir"] == "/work/sub"
     assert config["entrypoint"] == ["/bin/sh", "-c"] and config["cmd"] == ["echo hi"]
     assert build.sh("pwd; id -un; echo $B") == "/work/sub\nuser\ntwo words\n"
@@ -316,7 +316,7 @@ def test_from_scratch(build):
 
 
 def test_a_step_that_changes_nothing_makes_no_layer(build):
-    made = build("FROM tiny\nRUN true\nWORKDIR /root\nRUN echo >/x\n")
+    made = build("FROM tiny\nRUN true\nWORKDIR /root\nRUN echo >/x\n", network="none")  # no resolver to be named
     assert [e["n"] for e in made.of("layer")] == [4]
     again = build("FROM tiny\nRUN true\nWORKDIR /root\nRUN echo >/x\n")
     assert again.cached == [2, 3, 4]
@@ -424,8 +424,8 @@ def test_links_in_a_context_lead_nowhere(build):
 def test_hostile_archives_are_refused(build, daemon):
     before = cells(daemon)
     for files in ({"../escaped": "x"}, {"/etc/escaped": "x", "a": link("a", "../../b", tarfile.LNKTYPE)}):
-        reply = build.raw({"Dockerfile": "FROM tiny\nRUN true\n", **files})
-        assert reply.status in (400, 200), reply
+        reply = build.raw({"Dockerfile": "FROM tiny\nCOPY . /c\n", **files})
+        assert reply.status == 400, reply
     assert build.raw(b"this is no tar" * 1000).status == 400
     assert build.raw(b"").status == 400
     assert not os.path.exists("/etc/escaped")
@@ -491,7 +491,7 @@ def test_steps_fail_as_what_they_are(build):
     assert build("FROM tiny\nCOPY --chown=nobody-here a /\n", {"a": ""}).error["line"] == 2
 
 
-def test_a_step_has_no_network_and_is_root_only_inside(build):
+def test_a_step_has_no_interface_and_is_root_only_inside(build):
     made = build("FROM tiny\nRUN id -u; ls /sys/class/net\n")
     assert made.log == "0\nlo\n"
 

@@ -15,8 +15,20 @@ def test_volumes_by_hand(daemon):
     assert name in daemon.cli("volume", "ls").stdout
     assert daemon.cli("volume", "resize", name, "128m").returncode == 0
     assert json.loads(daemon.cli("volume", "get", name).stdout)["size_mb"] == 128
-    assert daemon.cli("volume", "rm", name).stdout == name + "\n"
+    assert daemon.cli("volume", "checkpoint", "--name", "one", "-m", "a word", name).stdout == "one\n"
+    listed = daemon.cli("volume", "checkpoints", name).stdout
+    assert "one" in listed and "a word" in listed
+    assert daemon.cli(*run, f"{name}:/data", "--", "rm", "/data/x").returncode == 0
+    assert daemon.cli("volume", "fork", name, "one", name + "-copy").stdout == name + "-copy\n"
+    assert daemon.cli("volume", "restore", name, "one").returncode == 0
+    for volume in (name, name + "-copy"):
+        assert daemon.cli(*run, f"{volume}:/d", "--", "cat", "/d/x").stdout == "kept\n"
+    assert daemon.cli("volume", "forget", name, "one").returncode == 0
+    assert daemon.cli("volume", "restore", name, "one").returncode != 0
+    assert daemon.cli("volume", "rm", name, name + "-copy").returncode == 0
     assert daemon.cli("volume", "rm", name).returncode != 0
+    alone = daemon.cli("volume", "create", "--endpoint", "http://h", name)
+    assert alone.returncode != 0 and "--bucket" in alone.stderr
 
 
 def test_secrets_by_hand(daemon):

@@ -3,15 +3,19 @@
 CRASH_ROUNDS says how often the random rounds kill (40 unless set; hundreds for a long run).
 """
 import contextlib
+import fcntl
 import http.client
 import os
+import pathlib
 import random
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
+import harness
 from harness import cells_in_cgroups, output_of, until
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "40"))
@@ -266,6 +270,7 @@ def test_killed_at_random_points(fresh, victim):
         cursor = page["next_cursor"]
         if not cursor:
             break
+    assert all(load.alive or load.deleted for load in loads), "no client got anything done"
     confirmed = {i for load in loads for i in load.alive} | {anchor}
     assert confirmed <= set(listed), f"lost {confirmed - set(listed)} CRASH_SEED={seed}"
     for who in listed:
@@ -298,6 +303,24 @@ def test_a_daemon_killed_while_it_starts(fresh):
 
 
 @pytest.mark.timeout(600)
+def test_a_keeper_that_waited_for_its_turn_does_not_begin_as_an_orphan(tmp_path):
+    """Its launcher is killed while it waits for a former keeper to end: it would undo a teardown."""
+    run, name = tmp_path / "run", f"wt-orphan-{os.getpid()}"
+    run.mkdir()
+    theirs, ours = os.pipe()
+    with open(run / "keeper.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        keeper = subprocess.Popen(
+            [harness.KEEPER_BUILD / "warren-keeper", "--data", tmp_path / "data", "--run", run,
+             "--cgroup", name, "--parent-fd", str(theirs)], pass_fds=[theirs])
+        os.close(ours)
+        code = keeper.wait(harness.DEADLINE)
+    os.close(theirs)
+    assert code == 1
+    assert not (tmp_path / "data/pool.img").exists()
+    assert not [d for d in pathlib.Path("/sys/fs/cgroup").glob(f"**/{name}")]
+
+
 def test_an_image_import_cut_short_leaves_nothing(fresh, tiny_tar):
     """Half a body, then the daemon dies: no image of that name, and the next import works."""
     data = tiny_tar.read_bytes()

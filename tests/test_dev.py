@@ -1,6 +1,7 @@
 """The two commands: what a stranger types first."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -19,7 +20,7 @@ def dev(*args, env=None, timeout=900):
 def test_help_names_every_command():
     done = dev("help")
     assert done.returncode == 0
-    for command in "up down build image test recipes bench asan tsan fuzz lint fmt clean".split():
+    for command in "up down build image criu test recipes bench soak asan tsan fuzz lint fmt clean".split():
         assert re.search(rf"^  {command} ", done.stdout, re.M), command
 
 
@@ -49,6 +50,29 @@ def test_a_built_in_image_that_is_missing_says_how_to_get_it(api):
     assert "sudo warren-image desktop" in error["message"]
     error = api.refused(404, "image_not_found", "POST", "/v1/sandboxes", {"image": "elsewhere"})
     assert "warren-image" not in error["message"]
+
+
+def test_criu_is_set_up_once_and_its_record_names_what_runs():
+    done = dev("criu", "--cached")
+    assert done.returncode == 0, done.stderr
+    record = pathlib.Path(done.stdout.strip()).read_text().splitlines()
+    run = [line.removeprefix("run ") for line in record if line.startswith("run ")]
+    assert subprocess.run([*run, "check"], capture_output=True, timeout=60).returncode == 0
+    assert any(re.fullmatch(r"version [\d.]+", line) for line in record)
+
+
+def test_without_criu_doctor_says_why(tmp_path):
+    def memory(text):
+        path = tmp_path / "record"
+        path.write_text(text)
+        done = subprocess.run([BUILD / "warren", "doctor", "--json"], capture_output=True,
+                              text=True, env={**os.environ, "WARREN_CRIU": str(path)}, timeout=60)
+        found = json.loads(done.stdout)
+        return next(c for c in found["checks"] if c["name"] == "memory")
+    found = memory("why the package source does not answer\n")
+    assert found["status"] == "warning" and "does not answer" in found["detail"] and found["fix"]
+    assert memory("version 9.9\nfrom afar\nrun /bin/true\n") == {
+        "name": "memory", "status": "ok", "detail": "CRIU 9.9 from afar", "fix": None}
 
 
 def test_ci_runs_the_tests():

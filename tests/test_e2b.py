@@ -5,6 +5,7 @@ import os
 import pytest
 
 import e2b_kit as kit
+import e2b_net
 import e2b_surface as surface
 import harness
 
@@ -40,20 +41,25 @@ def package(request, place, seen):
 
 
 def run_alone(node, top, name, tiny_tar):
-    own = harness.Daemon(*kit.OWN[name], domain="warren.test")
-    try:
-        own.api.import_image("tiny", tiny_tar)
+    with harness.running(*kit.OWN[name], domain="warren.test", images={"tiny": tiny_tar}) as own:
         return kit.run(node, top, name, own, kit.names(own))
-    finally:
-        own.close()
+
+
+@pytest.fixture(scope="module")
+def network(place):
+    with e2b_net.world(place / "net") as found:
+        yield found
 
 
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("name", kit.FILES)
-def test_with_the_official_client(package, node, daemon, tiny_tar, names, seen, name):
+def test_with_the_official_client(package, node, daemon, tiny_tar, names, seen, name, request):
     release, top = package
     if name in kit.OWN:
         results = run_alone(node, top, name, tiny_tar)
+    elif name == "network.test.mjs":
+        own, place = request.getfixturevalue("network")
+        results = kit.run(node, top, name, own, {**kit.names(own), **place})
     else:
         kit.bring_image(daemon, name)
         results = kit.run(node, top, name, daemon, names)

@@ -41,7 +41,7 @@ def example(place, node, daemon, base):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("E2B_", "MODEL"))}
         before = {s["id"] for s in daemon.api.list()["sandboxes"]}
         done = subprocess.run([node, *words], cwd=place, env={**env, **variables}, capture_output=True, text=True,
-                              timeout=170)
+                              timeout=600)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
         assert {s["id"] for s in daemon.api.list()["sandboxes"]} <= before, "left behind"
         return done.stdout

@@ -136,7 +136,8 @@ def test_headers_go_through_and_credentials_do_not(served):
         "X-Access-Token": made["envdAccessToken"], "Connection": "keep-alive", "E2b-Sandbox-Env": "x"})
     seen = json.loads(body)["headers"]
     assert (seen["x-mine"], seen["x-empty"], seen["host"]) == ("yes", "", "localhost:8000")
-    assert not seen.keys() & {"authorization", "x-api-key", "x-access-token", "e2b-sandbox-env", "connection"}
+    assert not seen.keys() & {"authorization", "x-api-key", "x-access-token", "e2b-sandbox-env"}
+    assert seen["connection"] == "close"
     assert answer.headers.get_all("Set-Cookie") == ["one=1", "two=2"]
     assert answer.headers["X-Odd"] == "a; b"
     # A program's own are its own.
@@ -223,6 +224,27 @@ def test_code_is_run_for_those_with_the_token_only(served):
     assert ask(served, "POST", "/execute", b"{}", 49999, {"X-Access-Token": token[:-1] + "x"})[0].status == 401
     assert ask(served, "GET", "/contexts", None, 49999, {"X-Access-Token": "no"})[0].status == 401
     assert ask(served, "POST", "/execute", b"{}", 49999, {"X-Access-Token": token})[0].status == 502
+
+
+def test_a_page_may_ask_with_the_headers_of_the_clients(served):
+    """What they send in a browser; a preflight has none of it, only its names."""
+    daemon, made = served
+    nobody, where = daemon.api.with_key(None), made["sandboxID"]
+    names = ["x-access-token", "e2b-sandbox-id", "e2b-sandbox-port", "connect-protocol-version", "sdk_runtime", "x-api-key"]
+    preflight = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST",
+                 "Access-Control-Request-Headers": ",".join(names)}
+    for path, host in (("/e2b/process.Process/Start", None), ("/e2b/execute", None), ("/e2b/v2/sandboxes", None),
+                       ("/process.Process/Start", f"49983-{where}"), ("/execute", f"49999-{where}"), ("/v2/sandboxes", "api")):
+        told = nobody.call("OPTIONS", path, headers={**preflight, **({"Host": f"{host}.{daemon.domain}"} if host else {})})
+        assert told.status == 204, (path, host, told)
+        assert told.headers["Access-Control-Allow-Origin"] == "*"
+        assert "POST" in told.headers["Access-Control-Allow-Methods"].split(", ")
+        assert {"*", "Authorization"} <= set(told.headers["Access-Control-Allow-Headers"].split(", "))
+    page = daemon.api.call("GET", "/e2b/v2/sandboxes", headers={"Origin": "https://app.example"})
+    assert "X-Next-Token" in page.headers["Access-Control-Expose-Headers"]
+    # What a program of the sandbox's is asked is its own to answer.
+    answer, body = ask(served, "OPTIONS", "/own", port=8000, headers=preflight)
+    assert (answer.status, json.loads(body)["method"]) == (200, "OPTIONS")
 
 
 def test_a_private_sandbox_wants_its_token(daemon):

@@ -106,6 +106,8 @@ def test_what_is_wrong_with_a_build_is_said(builder):
             assert end["status"] == "error" and end["reason"]["message"], body
         else:
             assert got.status == 400 and got.json["code"] == 400 and got.json["message"], (body, got)
+    end = builder.build("wrong", fromImage="nosuch:1")
+    assert end["status"] == "error" and "default-registry" in end["reason"]["message"], end
     for name in ("", "UP", "a/b/c", "x:y:z", ".", "..", "a" * 64, "x:" + "t" * 64, "ä"):
         assert builder.call("POST", "/v3/templates", {"name": name}).status == 400, name
     for more in ({"tags": "x"}, {"tags": [1]}, {"tags": ["a b"]}, {"tags": [f"t{i}" for i in range(17)]}, {"cpuCount": "2"},
@@ -125,6 +127,18 @@ def test_a_build_is_started_once(builder):
     assert builder.start("once", build).json["code"] == 409
     assert builder.start("twice", build).json["code"] == 404
     assert builder.call("DELETE", "/templates/once").status == 204
+
+
+def test_a_link_for_files_leads_to_where_it_was_asked_for(daemon):
+    """At api.<domain> the clients know no mount."""
+    for mount, host in (("/e2b", f"127.0.0.1:{daemon.port}"), ("", f"api.{daemon.domain}")):
+        digest = hashlib.sha256(host.encode()).hexdigest()
+        link = daemon.api.call("GET", f"{mount}/templates/named/files/{digest}", headers={"Host": host})
+        assert link.status == 201, link
+        url = urllib.parse.urlsplit(link.json["url"])
+        assert (url.netloc, url.path) == (host, f"{mount}/templates/named/files/{digest}")
+        sent = daemon.api.with_key(None).call("PUT", f"{url.path}?{url.query}", b"any", headers={"Host": host})
+        assert sent.status == 200, sent
 
 
 def test_other_teams_see_nothing_of_it(builder, other):
@@ -191,6 +205,7 @@ def test_more_builds_than_may_run_at_once_wait_their_turn(builder):
     builds = [(f"crowd{i}", builder.request(f"crowd{i}")) for i in range(7)]
     for name, build in builds:
         assert builder.start(name, build, force=True, steps=run("sleep 0.5")).status == 202
+        assert builder.status(name, build).json["status"] in ("building", "ready")  # never again waiting
     assert {builder.wait(*b)["status"] for b in builds} == {"ready"}
     for name, _ in builds:
         assert builder.call("DELETE", f"/templates/{name}").status == 204

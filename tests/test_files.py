@@ -216,8 +216,10 @@ def test_a_client_that_goes_away_leaves_the_old_file(api, tiny, files):
     files.put("/srv/d/file", b"old")
     connection = files.raw("PUT", "", "/srv/d/file", {"Content-Length": "10000000"})
     connection.send(b"x" * 3_000_000)
+    until(files.workers, "a worker that takes it")
     connection.close()
-    until(lambda: api.out(tiny, "ls -A /srv/d") == "file\n", "the temporary file to go")
+    until(lambda: not files.workers(), "the worker's end")
+    assert api.out(tiny, "ls -A /srv/d") == "file\n"
     assert files.get("/srv/d/file") == b"old"
 
 

@@ -18,6 +18,7 @@ def test_a_new_sandbox_runs_with_the_documented_defaults(api, tiny):
     want = {"image": "tiny", "name": None, "cpus": 1, "memory_mb": 512, "disk_mb": 10240, "pids": 512,
             "nofile": 65536, "env": {}, "metadata": {}, "user": "root", "timeout_s": None,
             "on_timeout": "delete", "idle_timeout_s": None, "on_idle": "stop", "expires_at": None,
+            "freeze_after_s": None, "checkpoints": None, "frozen_at": None, "awake_until": None,
             "stopped_at": None, "stop_cause": None}
     assert {k: s[k] for k in want} == want
     assert when(s["created_at"]) <= when(s["started_at"])
@@ -136,7 +137,8 @@ def test_stop_ends_the_processes_and_keeps_the_files(api, tiny):
     api.start(tiny, ["sleep", "1000"])
     s = api.ok("POST", f"/v1/sandboxes/{tiny}/stop")
     assert (s["state"], s["stop_cause"]) == ("stopped", "stopped") and s["stopped_at"]
-    api.refused(409, "sandbox_not_running", "POST", f"/v1/sandboxes/{tiny}/exec", {"argv": ["true"]})
+    error = api.refused(409, "sandbox_not_running", "POST", f"/v1/sandboxes/{tiny}/exec", {"argv": ["true"]})
+    assert "warren start" in error["message"]
     s = api.ok("POST", f"/v1/sandboxes/{tiny}/start")
     assert s["state"] == "running"
     assert api.out(tiny, "cat /root/file; stat -c %u /root/file").split() == ["kept", "1000"]
@@ -194,9 +196,9 @@ def test_an_idle_sandbox_stops(api, make):
     assert until(lambda: api.get(who)["state"] == "stopped")
 
 
-def test_a_running_command_is_not_idle(api, make):
+def test_a_command_that_works_is_not_idle(api, make):
     who = make(image="tiny", idle_timeout_s=1, on_idle="delete")["id"]
-    api.start(who, ["sleep", "3"])
+    api.start(who, ["timeout", "3", "sh", "-c", "while :; do :; done"])
     ended = api.wait_event("process.ended", who)
     gone = api.wait_event("sandbox.deleted", who)
     assert gone["data"]["cause"] == "idle"

@@ -97,7 +97,8 @@ def test_the_disk_limit_is_hard(api, make):
 def test_a_full_disk_next_door_is_not_felt(api, make):
     full, other = make(image="tiny", disk_mb=16)["id"], make(image="tiny", disk_mb=64)["id"]
     api.exec(full, "dd if=/dev/urandom of=/root/f bs=1M count=64")
-    assert api.out(other, "dd if=/dev/urandom of=/root/f bs=1M count=16 2>/dev/null; ls -s /root/f")
+    assert api.exec(full, "dd if=/dev/urandom of=/root/g bs=1M count=16 && sync")["exit_code"] != 0
+    assert api.out(other, "dd if=/dev/urandom of=/root/f bs=1M count=16 2>/dev/null && sync && stat -c %s /root/f") == f"{16 << 20}\n"
 
 
 def test_many_small_files_meet_the_limit_too(api, make):

@@ -1,4 +1,5 @@
 """What an operator's monitoring reads."""
+import os
 import re
 
 from harness import until
@@ -114,7 +115,10 @@ def test_health(api, tiny):
 
 def test_host_says_what_this_machine_offers(api):
     host = api.ok("GET", "/v1/host")
-    assert isinstance(host, dict) and host
+    assert (host["kernel"], host["machine"], host["cpus"]) == (os.uname().release, os.uname().machine, os.cpu_count())
+    assert host["memory_bytes"] >= host["memory_free_bytes"] > 0 and host["pool_total_bytes"] >= host["pool_free_bytes"] > 0
+    features = host["features"]
+    assert {"memory_limit", "pids_limit"} <= set(features) and features["memory_limit"] and features["pids_limit"]
 
 
 def test_images_are_listed(api):

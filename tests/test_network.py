@@ -1,6 +1,7 @@
 """What a sandbox reaches: real programs inside, real servers on an address of this machine's own."""
 import contextlib
 import http.server
+import json
 import os
 import signal
 import socket
@@ -9,14 +10,16 @@ import ssl
 import struct
 import subprocess
 import threading
+import urllib.parse
 
 import pytest
 
 import harness
 from harness import until
+from test_build import context_tar
 
 HERE = "198.51.100.77"  # documentation's, on loopback while these tests run
-DNS_PORT, TLS_PORT, HTTP_PORT, GREET_PORT = 5377, 443, 80, 2525
+DNS_PORT, TLS_PORT, HTTP_PORT, GREET_PORT, UDP_PORT = 5377, 443, 80, 2525, 7777
 NAMES = {"good.test": HERE, "other.test": HERE, "inner.test": "169.254.169.254", "host.test": "127.0.0.1"}
 
 # Inside: one line of what happened.
@@ -91,11 +94,21 @@ class World:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
+                if self.headers["Upgrade"]:
+                    return self.switch()
                 body = f"page {self.path} of {self.headers['Host']}".encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+
+            def switch(self):
+                """Any protocol, and then gives back what it hears."""
+                self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "
+                                 + self.headers["Upgrade"].encode() + b"\r\n\r\nfirst ")
+                self.close_connection = True
+                while piece := self.rfile.read1(65536):
+                    self.wfile.write(piece)
 
             def log_message(self, *args):
                 pass
@@ -104,10 +117,16 @@ class World:
             def handle(self):
                 self.request.sendall(b"220 welcome\n")
                 with contextlib.suppress(OSError):
-                    self.request.recv(100)
+                    self.request.sendall(self.request.recv(100))
+
+        class Parrot(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request[1].sendto(b"you said " + self.request[0], self.client_address)
 
         socketserver.ThreadingTCPServer.allow_reuse_address = True
-        self.servers = [socketserver.ThreadingUDPServer((HERE, DNS_PORT), Resolver),
+        socketserver.ThreadingUDPServer.max_packet_size = 65535
+        self.servers = [socketserver.ThreadingUDPServer((HERE, UDP_PORT), Parrot),
+                        socketserver.ThreadingUDPServer((HERE, DNS_PORT), Resolver),
                         socketserver.ThreadingTCPServer((HERE, TLS_PORT), Echo),
                         socketserver.ThreadingTCPServer((HERE, HTTP_PORT), Web),
                         socketserver.ThreadingTCPServer((HERE, GREET_PORT), Greet)]
@@ -133,14 +152,8 @@ def world(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def daemon(world):
-    d = harness.Daemon("--resolvers", f"{HERE}:{DNS_PORT}", "--egress-open", f"{HERE}/32")
-    try:
-        d.api.import_image("base", harness.base_image())
+    with harness.running("--resolvers", f"{HERE}:{DNS_PORT}", "--egress-open", f"{HERE}/32") as d:
         yield d
-    finally:
-        if d.process.poll() is not None:
-            d.start()
-        d.close()
 
 
 @pytest.fixture(scope="module")
@@ -149,9 +162,7 @@ def api(daemon):
 
 
 def make_box(api, network):
-    sandbox = api.create(network=network)["id"]
-    api.ok("PUT", f"/v1/sandboxes/{sandbox}/files?path=/tmp/client.py", CLIENT)
-    return sandbox
+    return api.create_with("/tmp/client.py", CLIENT, network=network)
 
 
 @pytest.fixture(scope="module")
@@ -209,8 +220,10 @@ def test_the_name_said_must_be_the_name_resolved(api, box):
     for name in ("other.test", ""):
         assert attempt(api, box, "tls", "good.test", TLS_PORT, name).startswith("ConnectionResetError"), name
     assert attempt(api, box, "raw", "good.test", TLS_PORT).startswith("ConnectionResetError")
-    entries = log_of(api, box, before)
-    assert [e["verdict"] for e in entries if e["kind"] == "connection"] == ["denied"] * 3
+    def verdicts():
+        return [e["verdict"] for e in log_of(api, box, before) if e["kind"] == "connection"]
+    until(lambda: len(verdicts()) == 3, "an entry of each")
+    assert verdicts() == ["denied"] * 3
 
 
 def test_each_request_over_http_is_checked(api, box):
@@ -226,6 +239,23 @@ def test_each_request_over_http_is_checked(api, box):
 
 def test_a_server_may_speak_first(api, box):
     assert attempt(api, box, "greet", "good.test", GREET_PORT) == "got 220 welcome|"
+
+
+def test_a_protocol_may_begin_with_any_byte(api, box):
+    """Databases begin with a length: what such a byte would mean in another protocol is no reason to refuse it."""
+    assert api.out(box, ["python3", "-c", f"""
+import socket
+for first in range(256):
+    for greeted in True, False:
+        with socket.create_connection(("good.test", {GREET_PORT}), timeout=60) as s, s.makefile("rb") as f:
+            said = bytes([first, 0, 0, 1, 133, 166, 255, 1])
+            if greeted:
+                f.readline()
+            s.sendall(said)
+            if not greeted:
+                f.readline()
+            assert f.read(len(said)) == said, (first, greeted)
+"""]) == ""
 
 
 def test_a_name_does_not_lead_to_places_out_of_reach(api, box):
@@ -255,14 +285,19 @@ def test_loopback_inside_is_its_own(api, box, daemon):
     assert "efused" in attempt(api, box, "raw", "127.0.0.1", daemon.port)
 
 
-def test_open_connections_end_with_the_permission(api, world):
+def test_open_connections_end_on_request(api, world):
     sandbox = make_box(api, "open")
     try:
         n = api.start(sandbox, ["python3", "-c", "import socket; s = socket.create_connection(('%s', %d))\n"
                                 "print(s.recv(99), flush=True)\ntry: print(s.recv(99))\n"
                                 "except ConnectionResetError: print('cut')" % (HERE, GREET_PORT)])["process"]
         until(lambda: b"welcome" in harness.output_of(api.output(sandbox, n, follow=False)), "the greeting")
-        api.ok("PATCH", f"/v1/sandboxes/{sandbox}", {"network": {"rules": ["allow good.test"]}})
+        place, tighter = f"/v1/sandboxes/{sandbox}", {"network": {"rules": ["allow good.test"]}}
+        api.ok("PATCH", place, tighter)  # for what begins from now on
+        assert attempt(api, sandbox, "greet", HERE, GREET_PORT).startswith("ConnectionResetError")
+        assert api.process(sandbox, n)["state"] == "running"
+        api.refused(400, "invalid_query", "PATCH", place + "?cut=perhaps", tighter)
+        api.ok("PATCH", place + "?cut=true", tighter)
         api.wait(sandbox, n)
         assert b"cut" in harness.output_of(api.output(sandbox, n))
     finally:
@@ -277,6 +312,94 @@ def test_without_a_network_there_is_none(api):
         assert log_of(api, sandbox) == []
     finally:
         api.delete(sandbox)
+
+
+# Inside: a request for another protocol, and then bytes of it.
+SWITCH = r"""
+import socket, sys
+what, rest = sys.argv[1], b"\x81\x05hello GET / HTTP/1.1\r\nHost: other.test\r\n\r\n"
+s = socket.create_connection(("good.test", 80), timeout=60)
+try:
+    s.sendall(b"GET /chat HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade\r\nUpgrade: " + what.encode()
+              + b"\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+    got = b""
+    while not got.endswith(b"first "):
+        piece = s.recv(4096)
+        if not piece:
+            raise ConnectionResetError
+        got += piece
+    s.sendall(rest)
+    back = b""
+    while len(back) < len(rest):
+        piece = s.recv(4096)
+        if not piece:
+            raise ConnectionResetError
+        back += piece
+    print("ok" if back == rest else "wrong")
+except ConnectionResetError:
+    print("cut")
+"""
+
+
+def test_a_websocket_passes_and_other_upgrades_do_not(api, box):
+    assert api.out(box, ["python3", "-c", SWITCH, "websocket"]).strip() == "ok"
+    assert api.out(box, ["python3", "-c", SWITCH, "h2c"]).strip() == "cut"
+
+
+# Inside: what each datagram came back as, with and without connect.
+DATAGRAMS = r"""
+import socket, sys
+host, port, size, bound = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "connect"
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(30)
+data = bytes(range(256)) * (size // 256 + 1)
+try:
+    if bound:
+        s.connect((host, port))
+        s.send(data[:size])
+        got, source = s.recv(65536), (host, port)
+    else:
+        s.sendto(data[:size], (host, port))
+        got, source = s.recvfrom(65536)
+    print("ok" if got == b"you said " + data[:size] and source == (host, port) else "wrong")
+except Exception as e:
+    print(type(e).__name__)
+"""
+
+
+def datagrams(api, box, port, size, how):
+    return api.out(box, ["python3", "-c", DATAGRAMS, HERE, str(port), str(size), how]).strip()
+
+
+def test_datagrams_pass_by_rule_and_are_refused_at_once_without(api):
+    sandbox = make_box(api, {"rules": [f"allow {HERE}/32 {UDP_PORT}-{UDP_PORT + 1} udp", "allow good.test"]})
+    try:
+        for size in (0, 1, 1400, 40000):
+            for how in ("connect", "sendto"):
+                assert datagrams(api, sandbox, UDP_PORT, size, how) == "ok", (size, how)
+        assert datagrams(api, sandbox, UDP_PORT + 1, 9, "connect") == "ConnectionRefusedError"  # nobody is there
+        after = last_number(api, sandbox)
+        assert datagrams(api, sandbox, UDP_PORT + 2, 9, "connect") == "ConnectionRefusedError"  # no rule
+        wait_entry(api, sandbox, after, protocol="udp", port=UDP_PORT + 2, verdict="denied", reason="no_rule")
+        api.ok("PATCH", f"/v1/sandboxes/{sandbox}?cut=true", {"network": RULES})
+        assert datagrams(api, sandbox, UDP_PORT, 9, "connect") == "ConnectionRefusedError"
+        wait_entry(api, sandbox, 0, protocol="udp", port=UDP_PORT, verdict="allowed", sent_bytes=40000)
+    finally:
+        api.call("DELETE", f"/v1/sandboxes/{sandbox}")
+
+
+def test_what_was_made_ahead_is_of_its_kind(api):
+    """Some blank cells are made for a network before anybody asks: nobody without one gets such a cell."""
+    for i in range(8):
+        without = i % 2 == 0
+        sandbox = api.create(network="none" if without else RULES)["id"]
+        routes = api.out(sandbox, "cat /proc/net/fib_trie")
+        assert ("192.0.2.2" in routes) != without, (i, routes)
+        assert ("192.0.2.53" in api.out(sandbox, "cat /etc/resolv.conf")) != without
+        if not without:
+            client = "import socket; print(socket.gethostbyname('good.test'))"
+            assert api.out(sandbox, ["python3", "-c", client]).strip() == HERE
+        api.call("DELETE", f"/v1/sandboxes/{sandbox}")
 
 
 @pytest.mark.parametrize("network", [
@@ -318,7 +441,11 @@ def test_the_command_line_says_what_was_denied(api, box, daemon):
     made = warren("create", "--rule", "allow good.test 443", "--rule", "deny *").strip()
     try:
         assert api.get(made)["network"] == {"rules": ["allow good.test 443", "deny *"]}
-        warren("update", "--net", "open", made)
+        warren("update", "--net", "agents", made)
+        assert api.get(made)["network"] == "agents"
+        warren("net", "set", made, "allow good.test 80,443", "deny 203.0.113.0/24 1-9 udp")
+        assert api.get(made)["network"] == {"rules": ["allow good.test 80,443", "deny 203.0.113.0/24 1-9 udp"]}
+        assert warren("--json", "net", "set", made, "open").strip() == '"open"'
         assert api.get(made)["network"] == "open"
         api.ok("PUT", f"/v1/sandboxes/{made}/files?path=/tmp/client.py", CLIENT)
         attempt(api, made, "raw", "10.9.8.7", 443)
@@ -327,3 +454,40 @@ def test_the_command_line_says_what_was_denied(api, box, daemon):
         assert "denied" in rows[0] and "reserved_address" in rows[0]
     finally:
         api.delete(made)
+
+
+def build(api, step, **query):
+    """The last line of a build whose one command is this."""
+    path = "/v1/images/build?" + urllib.parse.urlencode({"name": "net-build", "no_cache": "true", **query})
+    reply = api.call("POST", path, context_tar({"Dockerfile": f"FROM base\nRUN {step}\n"}))
+    return json.loads(reply.body.splitlines()[-1]) if reply.status == 200 else reply.json
+
+
+def test_a_build_reaches_what_it_may(api):
+    page = f"curl -sSf --max-time 60 http://good.test:{HTTP_PORT}/x"
+    try:
+        assert build(api, f'test "$({page})" = "page /x of good.test"')["type"] == "image"  # open, unless it says otherwise
+        assert build(api, page, network="allow good.test 80\n")["type"] == "image"
+        for network in ("none", "allow other.test", "deny good.test\nallow *"):
+            assert build(api, page, network=network)["code"] == "build_failed", network
+        assert build(api, page, network="some")["error"]["code"] == "invalid_network"
+    finally:
+        api.call("DELETE", "/v1/images/net-build")
+
+
+def test_what_a_template_starts_has_its_network(api):
+    """Also where it is made ahead; who takes it has what they asked for."""
+    template = {"name": "fetcher", "image": "base", "network": {"rules": ["allow good.test"]}, "warm": 1,
+                "start_command": f"curl -sS --retry 9 http://good.test:{HTTP_PORT}/y >/tmp/page; exec sleep 1000",
+                "ready": {"command": "test -s /tmp/page"}}
+    api.ok("POST", "/v1/templates", template)
+    try:
+        assert api.ok("GET", "/v1/templates/fetcher")["network"] == template["network"]
+        for network, reached in ((None, "page /z of good.test"), ("none", "")):
+            until(lambda: api.ok("GET", "/v1/templates/fetcher")["ready_sandboxes"], "one made ahead")
+            made = api.create(template="fetcher", **({"network": network} if network else {}))["id"]
+            assert api.out(made, ["cat", "/tmp/page"]) == "page /y of good.test"
+            assert api.out(made, ["sh", "-c", f"curl -s http://good.test:{HTTP_PORT}/z || true"]) == reached
+            api.delete(made)
+    finally:
+        api.ok("DELETE", "/v1/templates/fetcher")

@@ -4,11 +4,9 @@ A new operation needs three things: a row in src/front/native/routes.c, an entry
 src/front/native/openapi.json, and a scenario below that drives it. The tests name what is missing.
 """
 import contextlib
-import io
 import json
 import os
 import shutil
-import tarfile
 import threading
 import uuid
 
@@ -72,16 +70,6 @@ def test_the_daemon_serves_the_document(api, contract):
     assert reply.status == 200 and reply.json == contract.doc
 
 
-def make_tar(files):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    return out.getvalue()
-
-
 class Toucher:
     """Writes a file again and again, so that a watcher has something to see."""
 
@@ -129,6 +117,14 @@ def sandboxes(api, **_):
     api.refused(400, "unknown_field", "POST", "/v1/sandboxes", {"colour": "red"})
     api.ok("GET", path + "/usage")
     api.ok("GET", path + "/network/log?after=0")
+    api.ok("GET", path + "/network/usage")
+    api.ok("GET", path + "/changes?limit=5")
+    api.ok("GET", path + "/blast")
+    api.start(name, "while true; do nc -l -p 70 -e cat; done")
+    harness.until(lambda: api.call("GET", path + "/ports/70/connect", headers={
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}).status == 101)
+    api.refused(426, "upgrade_required", "GET", path + "/ports/70/connect")
     api.ok("POST", path + "/stop", headers={"If-Match": tag})
     api.ok("POST", path + "/start")
     assert any(e["type"] == "event" for e in api.lines("GET", path + "/logs"))
@@ -199,12 +195,13 @@ def files(api, **_):
         for kind in ("tar", "tar.gz", "tar.zst", "zip"):
             assert api.call("GET", f"{at}/archive?path=/tmp/d&format={kind}").body
         tar = {"Content-Type": "application/x-tar"}
-        assert api.ok("PUT", at + "/archive?path=/tmp/u&format=auto", make_tar({"x": b"1"}), headers=tar)["files"]
+        assert api.ok("PUT", at + "/archive?path=/tmp/u&format=auto", registries.tar_of({"x": b"1"}),
+                      headers=tar)["files"]
         many = api.call("POST", at + "/read", {"paths": ["/tmp/a", "/tmp/nope"]})
         assert many.status == 200 and b"X-Warren-Error" in many.body
         assert api.call("POST", at + "/read", {"paths": ["/tmp/a"]},
                         headers={"Accept": "application/x-tar"}).status == 200
-        assert api.ok("POST", at + "/write?path=/tmp/w", make_tar({"y": b"22"}), headers=tar)["bytes"] == 2
+        assert api.ok("POST", at + "/write?path=/tmp/w", registries.tar_of({"y": b"22"}), headers=tar)["bytes"] == 2
         part = (b'--b\r\nContent-Disposition: form-data; name="f"; filename="/tmp/p"\r\n\r\nhi\r\n--b--\r\n')
         assert api.ok("POST", at + "/write", part,
                       headers={"Content-Type": "multipart/form-data; boundary=b"})["entries"]
@@ -265,11 +262,11 @@ def registry(api, tiny_tar, **_):
 
 @scenario
 def builds(api, **_):
-    body = make_tar({"Dockerfile": b"FROM tiny\nARG v\nRUN echo $v >/v\n"})
+    body = registries.tar_of({"Dockerfile": b"FROM tiny\nARG v\nRUN echo $v >/v\n"})
     headers = {"Content-Type": "application/x-tar"}
     api.lines("POST", "/v1/images/build?name=oa-built&arg.v=1&no_cache=true", body, headers)
     api.refused(400, "invalid_query", "POST", "/v1/images/build", body, headers=headers)
-    bad = make_tar({"Dockerfile": b"FROM tiny\nNOPE\n"})
+    bad = registries.tar_of({"Dockerfile": b"FROM tiny\nNOPE\n"})
     api.refused(400, "invalid_dockerfile", "POST", "/v1/images/build?name=oa-built", bad, headers=headers)
     api.ok("DELETE", "/v1/images/oa-built")
 
@@ -337,6 +334,87 @@ def secrets(api, **_):
 
 
 @scenario
+def previews(api, **_):
+    with sandbox(api) as who:
+        assert api.ok("GET", f"/v1/sandboxes/{who}/ports?limit=5")["ports"] == []
+        at = f"/v1/sandboxes/{who}/previews/tokens"
+        made = api.ok("POST", at, {"port": 80, "expires_s": 60, "data": {"a": 1}})
+        api.ok("POST", at, {})
+        assert len(api.ok("GET", at + "?limit=5")["tokens"]) == 2
+        assert api.call("DELETE", f"{at}/{made['id']}").status == 204
+        api.refused(404, "token_not_found", "DELETE", f"{at}/{made['id']}")
+        name = uuid.uuid4().hex[:8] + ".example.test"
+        api.ok("POST", "/v1/names", {"name": name, "sandbox": who, "port": 80})
+        api.ok("GET", "/v1/names?limit=5")
+        assert api.ok("GET", f"/v1/names/{name}")["port"] == 80
+        assert api.call("DELETE", f"/v1/names/{name}").status == 204
+        api.refused(404, "name_not_found", "GET", f"/v1/names/{name}")
+
+
+@scenario
+def volume_checkpoints(api, **_):
+    name = "k" + uuid.uuid4().hex[:8]
+    v = f"/v1/volumes/{name}"
+    assert api.call("POST", "/v1/volumes", {"name": name, "size_mb": 32, "kind": "files"}).status == 201
+    one = api.ok("POST", f"{v}/checkpoints", {"name": "a", "comment": "c"})
+    api.ok("GET", f"{v}/checkpoints?limit=1")
+    api.ok("GET", f"{v}/checkpoints/a")
+    api.ok("POST", f"{v}/restore", {"checkpoint": one["id"]})
+    copy = api.ok("POST", f"{v}/checkpoints/a/volumes", {"name": name + "c", "size_mb": 16})
+    assert api.call("DELETE", f"{v}/checkpoints/a").status == 204
+    api.refused(404, "checkpoint_not_found", "GET", f"{v}/checkpoints/a")
+    for who in (name, copy["id"]):
+        assert api.call("DELETE", f"/v1/volumes/{who}").status == 204
+
+
+@scenario
+def buckets(api, **_):
+    name = "k" + uuid.uuid4().hex[:8]
+    api.ok("POST", "/v1/secrets", {"name": name, "value": "half"})
+    bucket = {"endpoint": "https://s3.example", "bucket": "some", "prefix": "a/b", "region": "here-1", "access_key": "KEY",
+              "secret": name, "path_style": True, "read_only": True}
+    made = api.ok("POST", "/v1/volumes", {"name": name, "kind": "bucket", "bucket": bucket})
+    assert made["bucket"] == bucket
+    api.refused(400, "not_supported", "POST", f"/v1/volumes/{name}/checkpoints", {})
+    assert api.call("DELETE", f"/v1/volumes/{name}").status == 204
+    assert api.call("DELETE", f"/v1/secrets/{name}").status == 204
+
+
+@scenario
+def checkpoints(api, **_):
+    with sandbox(api, image="tiny") as box:
+        one = api.ok("POST", f"/v1/sandboxes/{box}/checkpoints", {"name": "a", "comment": "c", "metadata": {"k": "v"}})
+        api.ok("GET", f"/v1/sandboxes/{box}/checkpoints")
+        api.ok("GET", "/v1/checkpoints?limit=1")
+        api.ok("GET", f"/v1/checkpoints/{one['id']}")
+        api.exec(box, ["sh", "-c", "echo x > /root/x"])
+        assert api.ok("GET", f"/v1/checkpoints/{one['id']}/diff?to={box}&path=/root&text=true&limit=9")["added"] == 1
+        parcel = api.call("GET", f"/v1/checkpoints/{one['id']}/export?image=true")
+        brought = api.call("POST", "/v1/checkpoints/import?name=b", parcel.body, headers={"Content-Type": "application/x-tar"})
+        api.ok("DELETE", f"/v1/checkpoints/{brought.json['id']}")
+        api.ok("POST", f"/v1/sandboxes/{box}/restore", {"checkpoint": "a"})
+        api.ok("POST", f"/v1/sandboxes/{box}/pause")
+        api.ok("POST", f"/v1/sandboxes/{box}/resume")
+        api.delete(api.ok("POST", f"/v1/checkpoints/{one['id']}/sandboxes", {})["id"])
+        forked = api.ok("POST", f"/v1/sandboxes/{box}/fork", {"count": 1})
+        promoted = api.ok("POST", f"/v1/sandboxes/{forked['sandboxes'][0]['id']}/promote", {"end": True})
+        for mark in (promoted["checkpoint"], promoted["before"], forked["checkpoint"], one):
+            assert api.call("DELETE", f"/v1/checkpoints/{mark['id']}").status == 204
+        api.refused(404, "checkpoint_not_found", "GET", f"/v1/checkpoints/{one['id']}")
+
+
+@scenario
+def sleep(api, **_):
+    policy = {"every_s": 600, "before_each_command": False, "on_stop": True, "keep": {"last": 3, "for_s": 60.5}}
+    with sandbox(api, image="tiny", freeze_after_s=0.2, checkpoints=policy, on_idle="checkpoint") as box:
+        harness.until(lambda: api.get(box)["state"] == "frozen")
+        lease = api.ok("POST", f"/v1/sandboxes/{box}/leases", {"seconds": 60, "reason": "why"})
+        api.ok("GET", f"/v1/sandboxes/{box}/leases")
+        api.ok("DELETE", f"/v1/sandboxes/{box}/leases/{lease['id']}")
+        api.ok("PATCH", f"/v1/sandboxes/{box}", {"checkpoints": None, "freeze_after_s": None})
+
+
+@scenario
 def templates(api, **_):
     name = "oa-" + uuid.uuid4().hex[:8]
     api.ok("POST", "/v1/templates", {"name": name, "image": "tiny", "start_command": "sleep 100",
@@ -372,9 +450,14 @@ def test_answers_are_as_described(name, checked, tiny_tar, daemon):
 def test_every_operation_was_driven_and_succeeded(checked, contract, tiny_tar, daemon):
     for name in set(SCENARIOS) - DONE:  # this test alone was asked for
         SCENARIOS[name](checked, tiny_tar=tiny_tar, daemon=daemon)
+    elsewhere = {"getAuthority", "answerChallenge",  # need a daemon with an authority: test_tls.py
+                 # need object storage: test_archive.py
+                 "archiveCheckpoint", "unarchiveCheckpoint", "fetchCheckpoint", "archiveSandbox", "listArchives",
+                 "importArchive", "collectArchives"}
     missing = sorted(f"{method} {pattern} ({operation['operationId']})"
                      for (method, pattern), operation in contract.operations.items()
-                     if not any(s < 400 for s in contract.exercised.get(operation["operationId"], ())))
+                     if operation["operationId"] not in elsewhere and not any(
+                         s < 400 for s in contract.exercised.get(operation["operationId"], ())))
     assert not missing, "no scenario above drives these"
 
 

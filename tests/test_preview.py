@@ -16,20 +16,9 @@ import pytest
 
 import harness
 from harness import until
+from preview_kit import connect, get, host_of, raw, serve
 
-SERVER = pathlib.Path(__file__).with_name("preview_server.py").read_text()
 GONE = "a" * 20
-
-
-def host_of(sandbox, port, domain="warren.test"):
-    return f"{port}-{sandbox}.{domain}"
-
-
-def serve(api, sandbox, port, address="127.0.0.1"):
-    api.ok("PUT", f"/v1/sandboxes/{sandbox}/files?path=/tmp/server.py", SERVER)
-    api.start(sandbox, ["python3", "/tmp/server.py", str(port), address])
-    api.out(sandbox, f"for i in $(seq 600); do python3 -c \"import socket; socket.create_connection("
-                     f"('{address}', {port}))\" 2>/dev/null && exit 0; sleep 0.05; done; exit 1")
 
 
 @pytest.fixture(scope="module")
@@ -39,29 +28,6 @@ def site(daemon):
     serve(daemon.api, sandbox, 3000)
     yield sandbox
     daemon.api.call("DELETE", f"/v1/sandboxes/{sandbox}")
-
-
-def connect(daemon):
-    return contextlib.closing(http.client.HTTPConnection("127.0.0.1", daemon.port,
-                                                         timeout=harness.DEADLINE))
-
-
-def get(daemon, host, path="/", method="GET", body=None, headers=None):
-    with connect(daemon) as c:
-        c.request(method, path, body=body, headers={"Host": host, **(headers or {})})
-        r = c.getresponse()
-        return harness.Reply(r.status, r.headers, r.read())
-
-
-def raw(daemon, data, shut=False):
-    """What comes back for these bytes, until the other side closes."""
-    with socket.create_connection(("127.0.0.1", daemon.port), timeout=harness.DEADLINE) as s:
-        s.sendall(data)
-        got = b""
-        with contextlib.suppress(ConnectionResetError):
-            while piece := s.recv(65536):
-                got += piece
-        return got
 
 
 def test_a_port_answers_under_its_name(daemon, site):
@@ -220,9 +186,11 @@ def test_what_is_not_there_is_said_to_be_so(daemon, site):
     reply = get(daemon, host_of(site, 3999))
     assert reply.status == 502 and reply.code == "port_closed"
     assert (reply.json["sandboxId"], reply.json["port"], reply.json["code"]) == (site, 3999, 502)
+    assert reply.json["message"] == "The sandbox is running but port is not open"  # E2B's programs compare it
     reply = get(daemon, host_of(GONE, 3000))
     assert reply.status == 502 and reply.code == "sandbox_not_found"
-    assert reply.json["message"].startswith("The sandbox was not found")
+    assert reply.json["message"] == "The sandbox was not found"
+    assert reply.json["error"]["message"].startswith("The sandbox was not found: ")
     page = get(daemon, host_of(GONE, 3000), headers={"Accept": "text/html,*/*"})
     assert page.headers["Content-Type"].startswith("text/html") and GONE.encode() in page.body
     # The connection goes on after such an answer.
@@ -250,7 +218,7 @@ def test_a_sandbox_that_ends_is_gone_at_once_and_one_that_starts_again_answers(d
         c.request("GET", "/again", headers={"Host": host})
         assert json.loads(c.getresponse().read())["path"] == "/again"
     api.delete(sandbox)
-    until(lambda: get(daemon, host).code == "sandbox_not_found", "the page of a deleted one")
+    until(lambda: get(daemon, host).code == "sandbox_gone", "the page of a deleted one")
 
 
 @pytest.mark.parametrize("bad", [
@@ -401,6 +369,32 @@ def test_previews_and_the_api_answer_under_tls(daemon, site):
             assert ask(s, host_of(site, 49983), "/health").status == 204
 
 
+def test_new_files_of_the_certificate_are_used_and_nobody_is_cut_off(daemon, site):
+    """Only root can read the key, and the broker is not root."""
+    host, old, files = host_of(site, 3000), daemon.cert, [daemon.cert, daemon.dir / "key.pem"]
+    before = [f.read_bytes() for f in files]
+
+    def trusted():
+        with contextlib.suppress(ssl.SSLError), secure(daemon, host) as s:
+            return ask(s, host, "/x").status == 200
+
+    brokers = daemon.pids("warren-broker")
+    with secure(daemon, host) as open_before:
+        try:
+            daemon.certify()  # the same names, another key; from now on `secure` believes this one alone
+            files[1].chmod(0o400)
+            until(trusted, "the new certificate")
+            files[1].write_bytes(before[1])  # does not fit: what was good stays
+            until(lambda: "do not fit each other" in daemon.log(), "the log to say so")
+            assert trusted()
+        finally:
+            for f, text in zip(files, before):
+                f.write_bytes(text)
+        until(trusted, "the former certificate")
+        assert ask(open_before, host, "/x").status == 200
+    assert daemon.pids("warren-broker") == brokers and daemon.cert == old
+
+
 def test_a_websocket_passes_under_tls(daemon, site):
     host = host_of(site, 3000)
     with secure(daemon, host) as s:
@@ -426,7 +420,7 @@ def test_what_is_not_tls_costs_a_bounded_time(daemon, site):
 
 def test_a_certificate_that_is_not_there_is_said_at_the_start(tmp_path):
     done = subprocess.run([harness.BUILD / "warrend", "--listen", "127.0.0.1:0", "--data", tmp_path / "d",
-                           "--run", tmp_path / "r", "--tls-listen", "127.0.0.1:0"],
+                           "--run", tmp_path / "r", "--tls-listen", "127.0.0.1:0", "--tls-cert", "x"],
                           capture_output=True, text=True, timeout=harness.DEADLINE)
     assert done.returncode == 2 and "go together" in done.stderr
 

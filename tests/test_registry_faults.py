@@ -38,6 +38,23 @@ def cutter(at, times):
     return rule
 
 
+def halter(middle, digest, at, go, gone):
+    """Sends `at` bytes of a blob and then nothing until the other side closes, which `gone` gets to know;
+    not any more once `go` is set."""
+    def rule(handler):
+        if blob_path(handler) != digest or go.is_set():
+            return False
+        reply = middle.fetch(handler)
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(reply.body)))
+        handler.end_headers()
+        handler.wfile.write(reply.body[:at])
+        handler.wfile.flush()
+        gone.append(handler.connection.recv(1))
+        return handler.cut()
+    return rule
+
+
 def with_middle(middle, rule):
     def bound(handler):
         handler.server_middle = middle
@@ -290,19 +307,7 @@ def test_a_client_that_leaves_ends_its_pull(puller, middle, upstream, tiny_layer
     upstream.put_image("leave", [big, tiny_layer])
     digest = sha(packed(big))
     go, gone = threading.Event(), []
-
-    def half(handler):
-        if blob_path(handler) != digest or go.is_set():
-            return False
-        reply = middle.fetch(handler)
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(reply.body)))
-        handler.end_headers()
-        handler.wfile.write(reply.body[:600_000])
-        handler.wfile.flush()
-        gone.append(handler.connection.recv(1))  # until the other side closes
-        return handler.cut()
-    middle.rules.append(half)
+    middle.rules.append(halter(middle, digest, 600_000, go, gone))
     with puller.api.stream("POST", "/v1/images/pull", {"image": f"{middle.host}/leave"}) as stream:
         for event in stream:
             if event.get("digest") == digest and event["bytes"] >= 600_000:
@@ -319,19 +324,7 @@ def test_a_pull_survives_the_daemons_death(middle, upstream, tiny_layer):
     put = upstream.put_image("death", [tiny_layer, big])
     digest = sha(packed(big))
     go = threading.Event()
-
-    def half(handler):
-        if blob_path(handler) != digest or go.is_set():
-            return False
-        reply = middle.fetch(handler)
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(reply.body)))
-        handler.end_headers()
-        handler.wfile.write(reply.body[:700_000])
-        handler.wfile.flush()
-        handler.connection.recv(1)
-        return handler.cut()
-    middle.rules.append(half)
+    middle.rules.append(halter(middle, digest, 700_000, go, []))
     with contextlib.closing(harness.Daemon()) as d:
         with d.api.stream("POST", "/v1/images/pull", {"image": f"{middle.host}/death"}) as stream:
             for event in stream:

@@ -14,20 +14,10 @@ import threading
 
 import pytest
 
-from harness import ROOT, until
-
-SDK = ROOT / "sdk/python"
-sys.path.insert(0, str(SDK))
-
-import warren_sandbox as warren  # noqa: E402
-from warren_sandbox import _archive, _http, models  # noqa: E402
-from warren_sandbox.files import parse_multipart  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def client(daemon):
-    with warren.Client(daemon.url, daemon.key) as client:
-        yield client
+from harness import until
+from sdk_kit import SDK, client, warren  # noqa: F401 - a fixture
+from warren_sandbox import _archive, _http, models
+from warren_sandbox.files import parse_multipart
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +264,14 @@ def test_a_sandboxs_life(client):
         assert box.set_timeout(None).expires_at is None
         box.run("echo kept > /root/note", check=True)
         assert box.stop().state == "stopped" and box.start().state == "running"
+        assert box.pause().state == "paused" and box.resume().state == "running"
+        kept = box.checkpoint("warm", comment="c", metadata={"k": "v"}, memory=True)
+        assert kept.memory and kept.memory_bytes > 0 and [c.id for c in box.checkpoints()] == [kept.id]
+        assert box.restore("warm").state == box.restore(kept.id, memory=False).state == "running"
+        for copy in box.fork(2, memory=True):
+            assert copy.state == "running" and copy.id != box.id
+            copy.delete()
+        assert box.pause().state == "paused" and box.resume(memory=False).state == "running"
         assert box.run("cat /root/note; echo $A").stdout == "kept\n1\n"
         assert box.usage().pids >= 0 and box.refresh().state == "running"
     with pytest.raises(warren.SandboxGone) as gone:
@@ -288,6 +286,15 @@ def test_a_creation_that_comes_twice_makes_one(client):
     first = client.create("tiny", idempotency_key="sdk-once")
     assert client.create("tiny", idempotency_key="sdk-once").id == first.id
     first.delete()
+
+
+def test_a_lease_keeps_it_awake(shared):
+    lease = shared.keep_awake(600, "a test")
+    assert [(e.id, e.reason) for e in shared.leases()] == [(lease.id, "a test")]
+    until_when = shared.refresh().awake_until
+    assert isinstance(until_when, datetime.datetime) and until_when > lease.created_at
+    shared.end_lease(lease.id)
+    assert shared.leases() == [] and shared.refresh().awake_until is None
 
 
 def test_two_who_change_one_sandbox(client):

@@ -2,23 +2,13 @@
 import datetime
 import io
 import pathlib
-import sys
 import tarfile
 
 import pytest
 
-from harness import ROOT, until
-
-sys.path.insert(0, str(ROOT / "sdk/python"))
-
-import warren_sandbox as warren  # noqa: E402
-from warren_sandbox.client import Images, Keys, Teams, Templates  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def client(daemon):
-    with warren.Client(daemon.url, daemon.key) as client:
-        yield client
+from harness import until
+from sdk_kit import client, warren  # noqa: F401 - a fixture
+from warren_sandbox.client import Images, Keys, Teams, Templates
 
 
 def test_teams_and_their_keys(client, daemon):
@@ -36,7 +26,7 @@ def test_teams_and_their_keys(client, daemon):
         for one in (member, warren.Client(daemon.url, daemon.key, team="sdk-team")):
             with pytest.raises(warren.ApiError) as refused:
                 one.create("tiny")
-            assert refused.value.code in ("quota_exceeded", "image_not_found")
+            assert refused.value.code == "quota_exceeded"
         client.keys.delete(key.id)
     finally:
         client.teams.delete("sdk-team")
@@ -154,7 +144,7 @@ def test_logs(client):
         with box.logs() as lines:
             assert any("to the log" in line.get("text", "") for line in lines)
         with client.logs(sandbox=box.id) as lines:
-            assert all("message" in line for line in lines)
+            assert [line["sandbox"] for line in lines if line["message"]] != []
     assert client.openapi()["openapi"].startswith("3.")
 
 

@@ -2,21 +2,10 @@
 import io
 import os
 import pathlib
-import sys
 
 import pytest
 
-from harness import ROOT
-
-sys.path.insert(0, str(ROOT / "sdk/python"))
-
-import warren_sandbox as warren  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def client(daemon):
-    with warren.Client(daemon.url, daemon.key) as client:
-        yield client
+from sdk_kit import client, warren  # noqa: F401 - a fixture
 
 
 @pytest.fixture(scope="module")
@@ -189,13 +178,18 @@ def test_many_files(files, box):
 
 def test_watching(files, box):
     with files.watch("/root/t", recursive=True) as watch:
-        box.run("mkdir /root/t/d && echo x > /root/t/d/f && rm /root/t/d/f", check=True)
         seen = []
-        for event in watch:
-            seen.append((event.type, event.path))
-            if event.type == "remove":
-                break
-    assert ("create", "/root/t/d") in seen and seen[-1] == ("remove", "/root/t/d/f")
+
+        def read_to(*last):
+            while not seen or seen[-1] != last:
+                event = next(watch)
+                seen.append((event.type, event.path))
+
+        box.run("mkdir /root/t/d && echo x > /root/t/d/f", check=True)
+        read_to("create", "/root/t/d/f")
+        assert seen[0] == ("create", "/root/t/d")
+        box.run("rm /root/t/d/f", check=True)  # what goes before its directory is watched is never told
+        read_to("remove", "/root/t/d/f")
 
 
 def test_watching_by_polls(files, box):

@@ -18,7 +18,7 @@ def package(tmp_path_factory):
     top = tmp_path_factory.mktemp("ts") / "package"
     shutil.copytree(SDK, top, ignore=shutil.ignore_patterns("node_modules", "dist"))
     for command in (["npm", "ci", "--no-audit", "--no-fund"], ["npm", "run", "build"]):
-        done = subprocess.run(command, cwd=top, capture_output=True, text=True, timeout=170)
+        done = subprocess.run(command, cwd=top, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return top
 
@@ -29,7 +29,7 @@ def node(package, daemon, tiny_tar):
         everything = {**os.environ, "WARREN_URL": daemon.url, "WARREN_API_KEY": daemon.key,
                       "WARREN_SOCKET": f"{daemon.run}/warren.sock", "WARREN_TINY": str(tiny_tar), **env}
         return subprocess.run(["node", *map(str, args)], cwd=package, env=everything,
-                              capture_output=True, text=True, timeout=160)
+                              capture_output=True, text=True, timeout=400)
     return run
 
 

@@ -26,6 +26,18 @@ def team(api):
         api.call("DELETE", f"/v1/teams/{name}")
 
 
+def test_checkpoints_do_not_outlive_their_team(api, team):
+    """Who is called the same later would find them."""
+    first = team("green")
+    box = first.create(image="tiny")["id"]
+    mark = first.ok("POST", f"/v1/sandboxes/{box}/checkpoints", {})["id"]
+    first.delete(box)
+    error = api.refused(409, "team_not_empty", "DELETE", "/v1/teams/green")
+    assert "checkpoints" in error["message"]
+    first.ok("DELETE", f"/v1/checkpoints/{mark}")
+    api.ok("DELETE", "/v1/teams/green")
+
+
 def test_a_team_comes_and_goes(api):
     made = api.ok("POST", "/v1/teams", {"name": "blue", "quotas": {"sandboxes": 2, "cpus": 1.5}})
     assert made["name"] == "blue" and made["created_at"]
@@ -229,7 +241,8 @@ BODIES = {"exec": {"shell": "true"}, "processes": {"shell": "true"}, "signal": {
           "symlink": {"path": "/x", "target": "/y"}, "truncate": {"path": "/x", "size": 0},
           "xattrs": {"path": "/x", "name": "user.x", "value": "y"}, "search": {"path": "/etc", "text": "root"},
           "replace": {"path": "/tmp", "text": "a", "replacement": "b"}, "read": {"paths": ["/etc/passwd"]},
-          "watches": {"path": "/tmp"}, "commit": {"name": "stolen"}, "{id}": {"metadata": {"a": "b"}}}
+          "watches": {"path": "/tmp"}, "restore": {"checkpoint": "x"}, "commit": {"name": "stolen"}, "leases": {"seconds": 5},
+          "{id}": {"metadata": {"a": "b"}}}
 
 
 def sandbox_routes():

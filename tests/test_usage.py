@@ -15,14 +15,8 @@ BURN = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done"
 @pytest.fixture
 def metered(tiny_tar):
     """A daemon that reads counters every second."""
-    d = harness.Daemon("--usage-interval", "1")
-    try:
-        d.api.import_image("tiny", tiny_tar)
+    with harness.running("--usage-interval", "1", images={"tiny": tiny_tar}) as d:
         yield d
-    finally:
-        if d.process.poll() is not None:
-            d.start()
-        d.close()
 
 
 def used(api, sandbox=None, **query):
@@ -100,6 +94,8 @@ def test_a_stopped_one_uses_only_its_disk(metered):
     before = used(api, box)["total"]
     metered.stop()
     metered.start()
+    still = used(api, box)["total"]
+    assert (still["cpu_seconds"], still["memory_gib_seconds"]) == (before["cpu_seconds"], before["memory_gib_seconds"])
     api.ok("POST", f"/v1/sandboxes/{box}/start")  # counts the time it was stopped
     api.ok("POST", f"/v1/sandboxes/{box}/stop")
     after = used(api, box)["total"]

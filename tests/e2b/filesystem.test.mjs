@@ -169,7 +169,7 @@ async function watched (path, act, opts = {}) {
 
 test('files.watchDir recursive :: names below, also in directories made later; without it, none', async () => {
   await sbx.commands.run('mkdir -p watch/sub')
-  const { seen, handle } = await watched('watch', () => sbx.commands.run('mkdir watch/new; sleep 0.3; echo x > watch/new/f; rm watch/new/f'), { recursive: true })
+  const { seen, handle } = await watched('watch', () => sbx.commands.run('mkdir watch/new; sleep 1; echo x > watch/new/f; rm watch/new/f'), { recursive: true })
   await until(() => seen.some(e => e.name === 'new/f' && e.type === FilesystemEventType.REMOVE), 'what happened below')
   await handle.stop()
   const flat = await watched('watch', () => sbx.commands.run('echo x > watch/sub/f; echo x > watch/top; mv watch/top watch/top2; chmod 600 watch/top2'))
@@ -193,7 +193,7 @@ test('files.watchDir includeEntry :: an event brings what it is about', async t 
 test('files.watchDir timeoutMs, onExit :: a watch over its time is ended and told of', async () => {
   await sbx.files.makeDir('timed')
   let ended
-  await sbx.files.watchDir('timed', () => {}, { timeoutMs: 300, onExit: e => { ended = e ?? true } })
+  await sbx.files.watchDir('timed', () => {}, { timeoutMs: 2000, onExit: e => { ended = e ?? true } })
   await until(() => ended, 'its end')
   assert.ok(ended === true || ended instanceof TimeoutError, String(ended))
 })

@@ -56,12 +56,6 @@ test('sandbox.create headers, apiHeaders :: more headers do no harm', async () =
   await one.kill()
 })
 
-test('sandbox.create mcp :: a server of tools is refused in words', async t => {
-  needs(t, sbx.getMcpUrl, 'no mcp')
-  lacks(t, 'the MCP gateway')
-  await assert.rejects(Sandbox.create({ mcp: { fetch: {} } }), SandboxError)
-})
-
 test('sandbox.create iam :: tokens of identity are refused in words', async t => {
   needs(t, since('2.45.0'), 'no iam')
   lacks(t, 'tokens of identity')
@@ -180,25 +174,65 @@ test('sandbox.create lifecycle :: at its end it is paused, without its memory', 
   await Promise.all([again.kill(), other.kill()])
 })
 
-test('sandbox.create lifecycle memory :: a pause with memory, and a resumption of it, are refused in words', async t => {
+test('sandbox.create lifecycle memory :: at its end it is paused with its processes; a touch resumes it', async t => {
   pauses(t)
-  lacks(t, 'a pause keeps files, not memory (keepMemory: false)')
-  await assert.rejects(Sandbox.create('base', { lifecycle: { onTimeout: 'pause' } }), /memory/)
-  await assert.rejects(Sandbox.create('base', { lifecycle: { onTimeout: 'pause', autoResume: true } }), /memory/)
+  const one = await create({ timeoutMs: 2_000, lifecycle: { onTimeout: 'pause', autoResume: true } })
+  assert.deepEqual((await one.getInfo()).lifecycle, { onTimeout: 'pause', autoResume: true })
+  const { pid } = await one.commands.run('sleep 600', { background: true, timeoutMs: 0 })
+  await until(async () => (await Sandbox.getInfo(one.sandboxId)).state === 'paused', 'the pause')
+  assert.equal((await one.commands.run(`kill -0 ${pid} && echo alive`)).stdout, 'alive\n')
+  await one.kill()
 })
 
-test('sandbox.fork :: it is refused in words', async t => {
+test('sandbox.pause :: the processes go on', async t => {
+  const one = await create()
+  const command = await one.commands.run('read line; echo got $line', { background: true, stdin: true, timeoutMs: 0 })
+  command.wait().catch(() => {}) // its stream is cut by the pause
+  assert.equal(await (one.pause ? one.pause() : one.betaPause()) === false, false)
+  assert.equal((await one.getInfo()).state, 'paused')
+  assert.equal(await one.isRunning(), false)
+  const again = await Sandbox.connect(one.sandboxId)
+  const found = (await again.commands.list()).map(p => p.pid)
+  assert.ok(found.includes(command.pid))
+  const handle = await again.commands.connect(command.pid)
+  await again.commands.sendStdin(command.pid, 'this\n')
+  assert.equal((await handle.wait()).stdout, 'got this\n')
+  await again.kill()
+})
+
+test('sandbox.fork :: copies of a running sandbox go on', async t => {
   needs(t, Sandbox.fork, 'no fork')
-  lacks(t, 'a copy of a running sandbox')
-  await assert.rejects(sbx.fork(), e => e instanceof SandboxError && /fork/.test(e.message))
+  const one = await create()
+  const { pid } = await one.commands.run('sleep 600', { background: true, timeoutMs: 0 })
+  const made = await one.fork({ count: 2 })
+  assert.equal(made.length, 2)
+  for (const entry of made) {
+    const copy = entry.sandbox ?? entry
+    assert.notEqual(copy.sandboxId, one.sandboxId)
+    assert.equal((await copy.commands.run(`kill -0 ${pid} && echo alive`)).stdout, 'alive\n')
+    await copy.kill()
+  }
+  assert.equal(await one.isRunning(), true)
   await assert.rejects(Sandbox.fork(NOWHERE), NOT_FOUND)
 })
 
-test('sandbox.createSnapshot, sandbox.listSnapshots :: it is refused in words, and there are none', async t => {
+test('sandbox.createSnapshot, sandbox.listSnapshots, sandbox.deleteSnapshot :: others start from it', async t => {
   needs(t, Sandbox.createSnapshot, 'no snapshots')
-  lacks(t, 'a snapshot of a running sandbox')
-  await assert.rejects(sbx.createSnapshot(), e => e instanceof SandboxError && /snapshot/.test(e.message))
-  assert.deepEqual(await all(Sandbox.listSnapshots()), [])
+  const one = await create()
+  await one.files.write('kept.txt', 'kept')
+  const { pid } = await one.commands.run('sleep 600', { background: true, timeoutMs: 0 })
+  const made = await one.createSnapshot()
+  assert.equal(await one.isRunning(), true)
+  assert.ok((await all(Sandbox.listSnapshots({ sandboxId: one.sandboxId }))).some(s => s.snapshotId === made.snapshotId))
+  await one.kill()
+  const other = await create({ metadata: { from: 'snapshot' } }, made.snapshotId)
+  assert.equal(await other.files.read('kept.txt'), 'kept')
+  assert.equal((await other.commands.run(`kill -0 ${pid} && echo alive`)).stdout, 'alive\n')
+  assert.deepEqual((await other.getInfo()).metadata, { from: 'snapshot' })
+  await other.kill()
+  assert.equal(await Sandbox.deleteSnapshot(made.snapshotId), true)
+  assert.equal(await Sandbox.deleteSnapshot(made.snapshotId), false)
+  await assert.rejects(Sandbox.createSnapshot(NOWHERE), NOT_FOUND)
 })
 
 test('sandbox.updateNetwork :: it can be closed; what is not there is told', async t => {

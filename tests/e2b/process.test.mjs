@@ -11,9 +11,9 @@ let sbx
 before(async () => { sbx = await create() })
 
 test('commands.run background :: a handle has the pid, the output so far and the end', async () => {
-  const cmd = await sbx.commands.run('echo out; echo err >&2; sleep 0.2; exit 4', { background: true })
+  const cmd = await sbx.commands.run('echo out; echo err >&2; until [ -e /tmp/seen ]; do sleep 0.02; done; exit 4', { background: true })
   assert.ok(cmd.pid > 0)
-  assert.equal((await sbx.commands.run(`kill -0 ${cmd.pid} && echo there`)).stdout, 'there\n')
+  assert.equal((await sbx.commands.run(`kill -0 ${cmd.pid} && echo there; touch /tmp/seen`)).stdout, 'there\n')
   await assert.rejects(cmd.wait(), e => e instanceof CommandExitError && e.exitCode === 4)
   assert.equal(cmd.exitCode, 4)
   assert.equal(cmd.error, 'exit status 4')
@@ -22,7 +22,7 @@ test('commands.run background :: a handle has the pid, the output so far and the
 })
 
 test('commands.run background :: it goes on when its client has left', async () => {
-  const cmd = await sbx.commands.run('sleep 0.3; echo done > /tmp/left', { background: true })
+  const cmd = await sbx.commands.run('sleep 1; echo done > /tmp/left', { background: true })
   await cmd.disconnect()
   await until(() => sbx.files.exists('/tmp/left'), 'what it wrote')
 })
@@ -84,7 +84,7 @@ test('commands.connect onStdout, onStderr :: two who connect both get all that f
 
 test('commands.connect timeoutMs :: it ends the stream, not the command', async () => {
   const cmd = await sbx.commands.run('sleep 60', { background: true, timeoutMs: 0 })
-  const watch = await sbx.commands.connect(cmd.pid, { timeoutMs: 300 })
+  const watch = await sbx.commands.connect(cmd.pid, { timeoutMs: 2000 })
   await assert.rejects(watch.wait(), TimeoutError)
   assert.ok((await sbx.commands.list()).some(p => p.pid === cmd.pid))
   await cmd.kill()
@@ -95,7 +95,7 @@ test('commands.kill :: what is not there is no failure', async () => {
 })
 
 test('commands.run requestTimeoutMs :: it is for the start, not for the command', async () => {
-  assert.equal((await sbx.commands.run('sleep 0.7; echo on', { requestTimeoutMs: 500 })).stdout, 'on\n')
+  assert.equal((await sbx.commands.run('sleep 4; echo on', { requestTimeoutMs: 3000 })).stdout, 'on\n')
 })
 
 test('commands.run signal :: a caller can give up', async t => {
@@ -140,7 +140,7 @@ test('pty.create user, cwd, envs :: they are the caller\'s', async () => {
 })
 
 test('pty.create timeoutMs :: a terminal over its time is ended', async () => {
-  const term = await sbx.pty.create({ cols: 80, rows: 24, onData: () => {}, timeoutMs: 500 })
+  const term = await sbx.pty.create({ cols: 80, rows: 24, onData: () => {}, timeoutMs: 2000 })
   await assert.rejects(term.wait(), TimeoutError)
 })
 

@@ -76,22 +76,12 @@ test('errors :: a sandbox killed under a command ends the call with the document
   await outcome
 })
 
-test('sandbox.create network :: rules are refused in words', async t => {
-  needs(t, since('2.8.4'), 'no network option')
-  for (const network of [{ allowOut: ['1.1.1.1'] }, { httpsPorts: [8443] }, { egressProxy: { address: 'proxy.test:1080' } }]) {
-    // The SDK leaves out what its release does not know; then there is nothing to refuse.
-    const outcome = await create({ network }).then(() => '', e => e.message)
-    assert.match(outcome, network.allowOut || since('2.51.0') ? /not supported/ : /^$|not supported/, JSON.stringify(network))
-  }
-  await create({ network: { denyOut: ['1.1.1.1'] } }) // which is so anyway
-  lacks(t, 'rules for outgoing connections')
-})
-
-test('sandbox.pause :: with memory it is refused in words', async t => {
-  const sbx = await create()
-  await assert.rejects(sbx.pause ? sbx.pause() : sbx.betaPause(), /not supported/)
-  assert.equal(await sbx.isRunning(), true)
-  lacks(t, 'a pause keeps files, not memory (keepMemory: false)')
+test('sandbox.create network.httpsPorts :: refused in words', async t => {
+  needs(t, since('2.51.0'), 'no httpsPorts')
+  // The SDK leaves out what its release does not know; then there is nothing to refuse.
+  const outcome = await create({ network: { httpsPorts: [8443] } }).then(() => '', e => e.message)
+  assert.match(outcome, since('2.51.0') ? /not supported/ : /^$|not supported/)
+  lacks(t, 'ports inside that serve HTTPS')
 })
 
 test('sandbox.create secure :: another sandbox\'s token opens nothing', async () => {

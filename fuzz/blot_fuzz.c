@@ -1,0 +1,46 @@
+/* Secrets in a stream: as many bytes come out as went in, the same however they were cut, and no
+ * secret among them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/blot.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+
+static void feed(struct blot_words *w, const char *p, size_t n, size_t piece, struct buf *out)
+{
+    struct blot b;
+    if (blot_init(&b, w) < 0)
+        abort();
+    for (size_t at = 0; at < n; at += piece)
+        if (blot_take(&b, p + at, n - at < piece ? n - at : piece, out) < 0)
+            abort();
+    if (blot_end(&b, out) < 0)
+        abort();
+    blot_done(&b);
+}
+
+/* The first bytes say how it is cut and how long the secret is; it stands there too. */
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+    struct buf whole = BUF_INIT(1 << 20), cut = BUF_INIT(1 << 20);
+    size_t piece = n > 2 ? 1 + p[0] % 32 : 1, len = n > 2 ? 1 + p[1] % 24 : 1;
+    if (n < 2 + len || n > 16384)
+        return 0;
+    const char *secret = (const char *)p + 2, *rest = secret + len;
+    struct blot_words *w = blot_words_new();
+    if (!w || blot_words_add(w, secret, len) < 0 || blot_words_add(w, "pa55", 4) < 0)
+        abort();
+    n -= 2 + len;
+    feed(w, rest, n, n ? n : 1, &whole);
+    feed(w, rest, n, piece, &cut);
+    if (whole.len != n || cut.len != n || (n && memcmp(whole.data, cut.data, n) != 0))
+        abort();
+    /* Stars may become a part of one that has stars. */
+    if (n && !memchr(secret, '*', len) && memmem(whole.data, n, secret, len))
+        abort();
+    blot_words_unref(w);
+    buf_done(&whole);
+    buf_done(&cut);
+    return 0;
+}

