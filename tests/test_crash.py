@@ -340,3 +340,18 @@ def test_an_image_import_cut_short_leaves_nothing(fresh, tiny_tar):
     fresh.api.import_image("cut", tiny_tar)
     who = fresh.api.create(image="cut")["id"]
     assert fresh.api.out(who, ["echo", "x"]) == "x\n"
+
+
+def test_another_user_of_the_daemon_has_all_that_the_former_had(tiny_tar):
+    with harness.running("--user", "nobody", images={"tiny": tiny_tar}) as d:
+        box = d.api.create(image="tiny", network={"rules": ["allow good.test"]})["id"]
+        d.api.exec(box, ["nslookup", "bad.test"])
+        denied = until(lambda: d.api.ok("GET", f"/v1/sandboxes/{box}/network/log")["entries"], "a denied name")
+        d.api.out(box, "echo kept > /root/kept")
+        d.stop()
+        d.args[d.args.index("nobody")] = "daemon"
+        d.start()
+        assert {p.owner() for p in (d.data / "state").rglob("*")} == {"daemon"}
+        assert {p.owner() for p in (d.data / "blobs").rglob("*")} == {"daemon"}
+        assert d.api.out(box, "cat /root/kept") == "kept\n"
+        assert d.api.ok("GET", f"/v1/sandboxes/{box}/network/log")["entries"][0]["name"] == denied[0]["name"]

@@ -225,7 +225,7 @@ int uploads_open(struct core *core, const char *data_dir, struct err *err)
     (void)mkdirat(parent, "uploads", 0700);
     core->uploads_dir = openat(parent, "uploads", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (core->uploads_dir < 0)
-        return err_set(err, errno, "cannot open the directory of uploads");
+        return err_set(err, errno, "cannot open '%s/state/uploads': %s", data_dir, strerror(errno));
     int copy = openat(core->uploads_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     if (!d && copy >= 0)

@@ -19,6 +19,7 @@
 #define PARENT_MODE 0755
 #define STATE_MODE 0700
 #define LOCK_MODE 0600
+#define ADOPT_DEPTH 16 /* ACME's state is the deepest there is */
 #define FILES_WANTED 65536 /* a descriptor or two a connection and a command */
 
 int setup_user(const char *name, struct setup_user *ret_user, struct err *err)
@@ -82,8 +83,10 @@ int setup_dir(const char *path, char **ret_real, struct err *err)
     return *ret_real ? 0 : err_set(err, errno, "cannot resolve '%s'", path);
 }
 
-/* Files of a former user of the daemon become ours; links and other people's files do not. */
-static int adopt_files(int dirfd, uid_t former, const struct setup_user *user, struct err *err)
+/* What a former user of the daemon had becomes ours, a directory after all that is in it, so that a next
+ * start goes on where this one was killed; links and other people's files do not. */
+static int adopt_files(int dirfd, uid_t former, const struct setup_user *user, unsigned depth,
+                       struct err *err)
 {
     int copy = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -92,12 +95,17 @@ static int adopt_files(int dirfd, uid_t former, const struct setup_user *user, s
     int r = 0;
     for (struct dirent *e; r >= 0 && (e = readdir(dir));) {
         struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
         _cleanup_fd_ int fd =
             openat(dirfd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
-            st.st_uid != former)
+        if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != former)
             continue;
-        if (fchown(fd, user->uid, user->gid) < 0)
+        if (S_ISDIR(st.st_mode) && depth > 0)
+            r = adopt_files(fd, former, user, depth - 1, err);
+        else if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
+            continue;
+        if (r >= 0 && fchown(fd, user->uid, user->gid) < 0)
             r = err_set(err, errno, "cannot give '%s' to user '%s'", e->d_name, user->name);
     }
     (void)closedir(dir);
@@ -114,7 +122,7 @@ static int own_dir(int parent, const char *name, const struct setup_user *user, 
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(err, errno, "cannot open '%s' in the data directory", name);
-    int r = st.st_uid == user->uid ? 0 : adopt_files(fd, st.st_uid, user, err);
+    int r = st.st_uid == user->uid ? 0 : adopt_files(fd, st.st_uid, user, ADOPT_DEPTH, err);
     if (r >= 0 && st.st_uid != user->uid &&
         (fchown(fd, user->uid, user->gid) < 0 || fchmod(fd, STATE_MODE) < 0))
         r = err_set(err, errno, "cannot give '%s' to user '%s'", name, user->name);
