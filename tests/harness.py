@@ -40,6 +40,12 @@ def until(condition, what="condition", deadline=DEADLINE):
         pause = min(pause * 1.5, 0.1)
 
 
+def counting(path, every):
+    """A shell's program that counts in memory and shows its number in a file, which is whole whenever it is looked at,
+    in a checkpoint too."""
+    return f"i=0; while :; do i=$((i+1)); echo $i > {path}.new; mv {path}.new {path}; sleep {every}; done"
+
+
 class Reply:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -495,7 +501,7 @@ def leftovers(daemon):
     return {k: v for k, v in left.items() if v}
 
 
-def until_clean(daemon, deadline=10):
+def until_clean(daemon, deadline=DEADLINE):
     """What is left once it had a moment: the kernel frees a mount namespace a little later."""
     with contextlib.suppress(AssertionError):
         until(lambda: not leftovers(daemon), "a clean machine", deadline)

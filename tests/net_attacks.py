@@ -26,18 +26,24 @@ def connect(host, port):
 
 
 def http(host, port, data, piece=0):
+    """What came back, or the error. Who is cut while it still speaks may yet hear why."""
+    got, lost = b"", None
     try:
         with socket.create_connection((host, port), timeout=PATIENCE) as s:
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for i in range(0, len(data), piece or len(data)):
-                s.sendall(data[i:i + (piece or len(data))])
-            s.shutdown(socket.SHUT_WR)
-            got = b""
+            try:
+                for i in range(0, len(data), piece or len(data)):
+                    s.sendall(data[i:i + (piece or len(data))])
+                s.shutdown(socket.SHUT_WR)
+            except OSError as e:
+                if e.errno not in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN):
+                    raise
+                lost = "ConnectionResetError"
             while more := s.recv(65536):
                 got += more
-            return got.decode("latin-1")
     except Exception as e:
-        return name_of(e)
+        lost = name_of(e)
+    return got.decode("latin-1") or lost or ""
 
 
 # -- DNS

@@ -371,8 +371,7 @@ def test_killed_at_any_moment(home, box, s3, who):  # noqa: F811
 
 
 def count_on(home, box):
-    """A process that counts in memory, and shows its number in a file."""
-    process = home.api.start(box, ["sh", "-c", "n=0; while :; do n=$((n+1)); echo $n > /root/n; sleep 0.02; done"])["process"]
+    process = home.api.start(box, ["sh", "-c", harness.counting("/root/n", 0.02)])["process"]
     return process, until(lambda: number(home, box), "a number")
 
 
@@ -398,7 +397,7 @@ def test_memory_goes_along(home, box, s3):  # noqa: F811
     assert not other["memory"] and other["memory_bytes"] == 0
     copy = home.api.ok("POST", f"/v1/checkpoints/{other['id']}/sandboxes", {})["id"]
     assert get(home, other["id"])["local"] and number(home, copy) > 0
-    assert "echo $n" not in home.api.out(copy, ["ps"])
+    assert "echo $i" not in home.api.out(copy, ["ps"])
     home.api.delete(copy)
 
 

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from harness import until
+from harness import counting, until
 
 
 def take(api, box, **body):
@@ -158,7 +158,7 @@ def test_copies_that_go_their_own_ways(api):
 
 
 def test_what_runs_goes_on(api, box):
-    n = api.start(box, ["sh", "-c", "i=0; while :; do i=$((i+1)); echo $i > /root/n; sleep 0.01; done"])
+    n = api.start(box, ["sh", "-c", counting("/root/n", 0.01)])
     until(lambda: api.exec(box, ["cat", "/root/n"])["stdout"].strip().isdigit())
     take(api, box)
     before = int(api.out(box, ["cat", "/root/n"]) or 0)
