@@ -19,7 +19,7 @@
 #define PARENT_MODE 0755
 #define STATE_MODE 0700
 #define LOCK_MODE 0600
-#define ADOPT_DEPTH 16 /* ACME's state is the deepest there is */
+#define ADOPT_DEPTH 16     /* ACME's state is the deepest there is */
 #define FILES_WANTED 65536 /* a descriptor or two a connection and a command */
 
 int setup_user(const char *name, struct setup_user *ret_user, struct err *err)

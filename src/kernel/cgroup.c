@@ -14,41 +14,48 @@
 
 #define FROZEN_LOOK_US 200
 #define CPU_PERIOD_US 100000 /* the kernel's own default */
-#define PATH_SIZE 256        /* "<id>/work/memory.max" and room */
+#define PATH_SIZE 256        /* "<id>/cell/work/memory.max" and room */
 
 /* ---- one cell's files ---- */
 
-static int write_at(int dirfd, const char *id, const char *file, const char *text)
+static int path_of(const struct cgroup_host *h, int dirfd, const char *id, const char *file,
+                   char out[PATH_SIZE])
 {
-    char path[PATH_SIZE];
-    int n = snprintf(path, sizeof(path), "%s/%s", id, file);
-    if (n < 0 || n >= (int)sizeof(path))
-        return -ENAMETOOLONG;
-    return fd_write_file_at(dirfd, path, text);
+    const char *level = dirfd == h->unified && h->ns_bounds ? CGROUP_BOUNDED "/" : "";
+    int n = snprintf(out, PATH_SIZE, "%s/%s%s", id, level, file);
+    return n < 0 || n >= PATH_SIZE ? -ENAMETOOLONG : 0;
 }
 
-static ssize_t read_at(int dirfd, const char *id, const char *file, char *out, size_t size)
+static int write_at(const struct cgroup_host *h, int dirfd, const char *id, const char *file,
+                    const char *text)
 {
     char path[PATH_SIZE];
-    int n = snprintf(path, sizeof(path), "%s/%s", id, file);
-    if (n < 0 || n >= (int)sizeof(path))
-        return -ENAMETOOLONG;
-    return fd_read_file_at(dirfd, path, out, size);
+    int r = path_of(h, dirfd, id, file, path);
+    return r < 0 ? r : fd_write_file_at(dirfd, path, text);
 }
 
-static uint64_t read_u64(int dirfd, const char *id, const char *file)
+static ssize_t read_at(const struct cgroup_host *h, int dirfd, const char *id, const char *file,
+                       char *out, size_t size)
+{
+    char path[PATH_SIZE];
+    int r = path_of(h, dirfd, id, file, path);
+    return r < 0 ? r : fd_read_file_at(dirfd, path, out, size);
+}
+
+static uint64_t read_u64(const struct cgroup_host *h, int dirfd, const char *id, const char *file)
 {
     char text[64];
-    if (read_at(dirfd, id, file, text, sizeof(text)) < 0)
+    if (read_at(h, dirfd, id, file, text, sizeof(text)) < 0)
         return 0;
     return strtoull(text, NULL, 10);
 }
 
 /* The number behind `key` in a "key value" file; 0 where there is none. */
-static uint64_t read_keyed(int dirfd, const char *id, const char *file, const char *key)
+static uint64_t read_keyed(const struct cgroup_host *h, int dirfd, const char *id, const char *file,
+                           const char *key)
 {
     char text[CGROUP_STAT_SIZE];
-    if (read_at(dirfd, id, file, text, sizeof(text)) < 0)
+    if (read_at(h, dirfd, id, file, text, sizeof(text)) < 0)
         return 0;
     size_t n = strlen(key);
     for (char *line = text; line && *line;) {
@@ -66,17 +73,18 @@ static int limit_memory(struct cgroup_host *h, const char *id, uint64_t bytes)
     char text[32];
     (void)snprintf(text, sizeof(text), "%" PRIu64, bytes);
     if (h->in_v2[CGROUP_MEMORY]) {
-        int r = write_at(h->unified, id, "work/memory.max", text);
+        int r = write_at(h, h->unified, id, "work/memory.max", text);
         if (r == 0)
-            (void)write_at(h->unified, id, "work/memory.swap.max", "0"); /* absent without swap */
+            (void)write_at(h, h->unified, id, "work/memory.swap.max",
+                           "0"); /* absent without swap */
         return r;
     }
     /* memory+swap must never be below memory: lift it out of the way, then lower both. */
     int dir = h->v1[CGROUP_MEMORY];
-    (void)write_at(dir, id, "memory.memsw.limit_in_bytes", "-1");
-    int r = write_at(dir, id, "memory.limit_in_bytes", text);
+    (void)write_at(h, dir, id, "memory.memsw.limit_in_bytes", "-1");
+    int r = write_at(h, dir, id, "memory.limit_in_bytes", text);
     if (r == 0)
-        (void)write_at(dir, id, "memory.memsw.limit_in_bytes", text);
+        (void)write_at(h, dir, id, "memory.memsw.limit_in_bytes", text);
     return r;
 }
 
@@ -88,18 +96,18 @@ static int limit_cpu(struct cgroup_host *h, const char *id, uint32_t millis)
         quota = 1000; /* the kernel's smallest */
     if (h->in_v2[CGROUP_CPU]) {
         (void)snprintf(text, sizeof(text), "%" PRIu64 " %d", quota, CPU_PERIOD_US);
-        return write_at(h->unified, id, "work/cpu.max", text);
+        return write_at(h, h->unified, id, "work/cpu.max", text);
     }
     (void)snprintf(text, sizeof(text), "%" PRIu64, quota);
-    return write_at(h->v1[CGROUP_CPU], id, "cpu.cfs_quota_us", text);
+    return write_at(h, h->v1[CGROUP_CPU], id, "cpu.cfs_quota_us", text);
 }
 
 static int limit_pids(struct cgroup_host *h, const char *id, uint32_t pids)
 {
     char text[16];
     (void)snprintf(text, sizeof(text), "%" PRIu32, pids);
-    return h->in_v2[CGROUP_PIDS] ? write_at(h->unified, id, "work/pids.max", text)
-                                 : write_at(h->v1[CGROUP_PIDS], id, "pids.max", text);
+    return h->in_v2[CGROUP_PIDS] ? write_at(h, h->unified, id, "work/pids.max", text)
+                                 : write_at(h, h->v1[CGROUP_PIDS], id, "pids.max", text);
 }
 
 int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_limits *l,
@@ -131,7 +139,11 @@ int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_limi
 
 int cgroup_open(struct cgroup_host *h, const char *id)
 {
-    return h->unified < 0 ? -ENOSYS : cgroup_open_group(h->unified, id, false);
+    char path[PATH_SIZE];
+    if (h->unified < 0)
+        return -ENOSYS;
+    int r = path_of(h, h->unified, id, ".", path);
+    return r < 0 ? r : cgroup_open_group(h->unified, path, false);
 }
 
 void cgroup_leave_v1(struct cgroup_host *h, pid_t pid)
@@ -147,7 +159,7 @@ int cgroup_freeze(struct cgroup_host *h, const char *id, bool on, struct err *er
 {
     if (h->unified < 0)
         return err_name(err, ENOSYS, "unsupported", "freezing needs a unified cgroup hierarchy");
-    int r = write_at(h->unified, id, "work/cgroup.freeze", on ? "1" : "0");
+    int r = write_at(h, h->unified, id, "work/cgroup.freeze", on ? "1" : "0");
     return r < 0 ? err_set(err, -r, "cannot %s '%s'", on ? "freeze" : "thaw", id) : 0;
 }
 
@@ -156,7 +168,7 @@ int cgroup_wait_frozen(struct cgroup_host *h, const char *id, int timeout_ms)
     char text[128];
     int64_t until = clock_mono_ms() + timeout_ms;
     for (;;) {
-        ssize_t n = read_at(h->unified, id, "work/cgroup.events", text, sizeof(text));
+        ssize_t n = read_at(h, h->unified, id, "work/cgroup.events", text, sizeof(text));
         if (n < 0)
             return (int)n;
         if (strstr(text, "frozen 1"))
@@ -171,21 +183,22 @@ int cgroup_kill(struct cgroup_host *h, const char *id)
 {
     if (h->unified < 0)
         return -ENOSYS;
-    int r = write_at(h->unified, id, "cgroup.kill", "1");
+    int r = write_at(h, h->unified, id, "cgroup.kill", "1");
     return r == -ENOENT ? -ENOSYS : r;
 }
 
 uint64_t cgroup_cpu_us(struct cgroup_host *h, const char *id)
 {
-    return h->unified >= 0 ? read_keyed(h->unified, id, "work/cpu.stat", "usage_usec") : 0;
+    return h->unified >= 0 ? read_keyed(h, h->unified, id, "work/cpu.stat", "usage_usec") : 0;
 }
 
 uint64_t cgroup_memory_bytes(struct cgroup_host *h, const char *id)
 {
     if (h->in_v2[CGROUP_MEMORY])
-        return read_u64(h->unified, id, "work/memory.current");
-    return h->v1[CGROUP_MEMORY] >= 0 ? read_u64(h->v1[CGROUP_MEMORY], id, "memory.usage_in_bytes")
-                                     : 0;
+        return read_u64(h, h->unified, id, "work/memory.current");
+    return h->v1[CGROUP_MEMORY] >= 0
+               ? read_u64(h, h->v1[CGROUP_MEMORY], id, "memory.usage_in_bytes")
+               : 0;
 }
 
 int cgroup_usage(struct cgroup_host *h, const char *id, struct cgroup_usage *ret_usage,
@@ -195,27 +208,27 @@ int cgroup_usage(struct cgroup_host *h, const char *id, struct cgroup_usage *ret
     if (h->unified >= 0 && faccessat(h->unified, id, F_OK, 0) < 0)
         return err_set(err, ENOENT, "no control group '%s'", id);
     if (h->unified >= 0)
-        u.cpu_us = read_keyed(h->unified, id, "work/cpu.stat", "usage_usec");
+        u.cpu_us = read_keyed(h, h->unified, id, "work/cpu.stat", "usage_usec");
     if (h->in_v2[CGROUP_MEMORY]) {
-        u.memory_bytes = read_u64(h->unified, id, "work/memory.current");
-        u.memory_peak_bytes = read_u64(h->unified, id, "work/memory.peak");
-        u.oom_kills = read_keyed(h->unified, id, "work/memory.events", "oom_kill");
+        u.memory_bytes = read_u64(h, h->unified, id, "work/memory.current");
+        u.memory_peak_bytes = read_u64(h, h->unified, id, "work/memory.peak");
+        u.oom_kills = read_keyed(h, h->unified, id, "work/memory.events", "oom_kill");
     } else if (h->v1[CGROUP_MEMORY] >= 0) {
         int dir = h->v1[CGROUP_MEMORY];
-        u.memory_bytes = read_u64(dir, id, "memory.usage_in_bytes");
-        u.memory_peak_bytes = read_u64(dir, id, "memory.max_usage_in_bytes");
-        u.oom_kills = read_keyed(dir, id, "memory.oom_control", "oom_kill");
+        u.memory_bytes = read_u64(h, dir, id, "memory.usage_in_bytes");
+        u.memory_peak_bytes = read_u64(h, dir, id, "memory.max_usage_in_bytes");
+        u.oom_kills = read_keyed(h, dir, id, "memory.oom_control", "oom_kill");
     }
     if (h->in_v2[CGROUP_PIDS])
-        u.pids = (uint32_t)read_u64(h->unified, id, "work/pids.current");
+        u.pids = (uint32_t)read_u64(h, h->unified, id, "work/pids.current");
     else if (h->v1[CGROUP_PIDS] >= 0)
-        u.pids = (uint32_t)read_u64(h->v1[CGROUP_PIDS], id, "pids.current");
+        u.pids = (uint32_t)read_u64(h, h->v1[CGROUP_PIDS], id, "pids.current");
     *ret_usage = u;
     return 0;
 }
 
-/* Remove `path` below dirfd and the groups in it, which init made one level deep; deeper ones
- * can't be: the hierarchy is not mounted inside. */
+/* Remove `path` below dirfd and the groups in it: those of init and work, and in the latter what init made;
+ * deeper ones can't be: the hierarchy is not mounted inside. */
 static int remove_tree(int dirfd, const char *path, int depth)
 {
     if (unlinkat(dirfd, path, AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -242,7 +255,7 @@ int cgroup_remove(struct cgroup_host *h, const char *id)
 {
     int r = 0;
     if (h->unified >= 0)
-        r = remove_tree(h->unified, id, 2);
+        r = remove_tree(h->unified, id, h->ns_bounds ? 3 : 2);
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         if (h->v1[c] >= 0 && unlinkat(h->v1[c], id, AT_REMOVEDIR) < 0 && errno != ENOENT)
             r = -errno;

@@ -67,19 +67,34 @@ static int make_namespace(int group, int *ret_fd)
     return r;
 }
 
+/* The group of a cell below the root of a namespace made for it; -errno. */
+static int make_bounded(const struct cgroup_host *h, int root, int *ret_ns)
+{
+    int r = make_namespace(root, ret_ns);
+    if (r == -EBUSY) { /* taken over from a cell whose last process is still leaving */
+        _cleanup_fd_ int former = cgroup_open_group(root, CGROUP_BOUNDED, false);
+        if (former >= 0)
+            cgroup_hand_down(h, former, '-');
+        cgroup_hand_down(h, root, '-');
+        r = make_namespace(root, ret_ns);
+    }
+    if (r < 0)
+        return r;
+    cgroup_hand_down(h, root, '+');
+    return cgroup_open_group(root, CGROUP_BOUNDED, true);
+}
+
 static int make_unified(struct cgroup_host *h, const char *id, uint32_t owner,
                         struct cgroup_fds *fds, struct err *err)
 {
     _cleanup_fd_ int group = cgroup_open_group(h->unified, id, true);
+    if (group >= 0 && h->ns_bounds) {
+        int root = take_fd(group);
+        group = make_bounded(h, root, &fds->ns);
+        (void)close(root);
+    }
     if (group < 0)
         return err_set(err, -group, "cannot make control group '%s'", id);
-    int r = h->ns_bounds ? make_namespace(group, &fds->ns) : 0;
-    if (r == -EBUSY) { /* taken over from a cell whose last process is still leaving */
-        cgroup_hand_down(h, group, '-');
-        r = make_namespace(group, &fds->ns);
-    }
-    if (r < 0)
-        return err_set(err, -r, "cannot make a cgroup namespace for '%s'", id);
     cgroup_hand_down(h, group, '+');
     fds->init_group = cgroup_open_group(group, "init", true);
     if (fds->init_group < 0)
@@ -87,7 +102,7 @@ static int make_unified(struct cgroup_host *h, const char *id, uint32_t owner,
     fds->work_group = cgroup_open_group(group, "work", true);
     if (fds->work_group < 0)
         return err_set(err, -fds->work_group, "cannot make control group '%s/work'", id);
-    r = delegate(group, fds->work_group, owner);
+    int r = delegate(group, fds->work_group, owner);
     if (r < 0)
         return err_set(err, -r, "cannot delegate control group '%s'", id);
     if (h->in_v2[CGROUP_MEMORY])

@@ -3,6 +3,9 @@
 #pragma once
 #include "kernel/cgroup.h"
 
+/* Where delegation ends at namespaces, nobody inside one may write to its root's own files, not even CRIU, which has to
+ * see groups as the cell does and freezes them. So the root is the cell's group, and all of the cell is below this. */
+#define CGROUP_BOUNDED "cell"
 #define CGROUP_STAT_SIZE 4096 /* enough for each file that is read: memory.stat is not */
 
 extern const char *const cgroup_names[CGROUP_CONTROLLERS];
