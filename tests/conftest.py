@@ -16,7 +16,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(180))
+            item.add_marker(pytest.mark.timeout(harness.DEADLINE * 6))
     # The cheapest first, so that a broken build shows at once.
     items.sort(key=lambda i: 0 if "test_units" in i.nodeid else 1)
 
