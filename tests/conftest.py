@@ -1,6 +1,7 @@
 """Fixtures: `api` and `box` on a daemon that the whole run shares, `fresh` for one of your own."""
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 
@@ -10,6 +11,10 @@ import harness
 
 
 def pytest_configure(config):
+    # A shell that starts something in the background has it ignore these, and so all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for signo in signal.SIGQUIT, signal.SIGHUP:
+        signal.signal(signo, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
 
 
