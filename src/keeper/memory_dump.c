@@ -53,7 +53,7 @@ struct story {
     struct park_note note;
     struct parked parked;
     struct meta meta;
-    bool at_rest, is_parked, snapped;
+    bool at_rest, is_parked, snapped, committed;
     bool shm_left; /* /dev/shm was empty, and is not to be kept */
     bool shm_used; /* but then it was not */
     int64_t asked_us, rested_us, parked_us, written_us, snapped_us;
@@ -211,19 +211,34 @@ static int keep_program(struct story *s, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot keep the program of the sandbox's init") : 0;
 }
 
+static int commit(struct story *s, struct err *err)
+{
+    s->d->bytes = storage_memory_bytes(s->kept);
+    int r = storage_memory_commit(s->k->storage, s->d->req->point, err);
+    s->committed = r == 0;
+    return r;
+}
+
+/* CRIU's last question before processes go on, or end: whatever may still fail, a full disk above all, does so
+ * here, where they go on if it does. */
+static int keep_all(struct story *s, struct err *err)
+{
+    s->written_us = clock_mono_us();
+    if (faccessat(s->images, "mm-1.img", F_OK, 0) < 0) /* it does not always tell */
+        return err_set(err, EIO, "CRIU did not write all of it down");
+    int r = keep_meta(s, err);
+    if (r == 0)
+        r = storage_point_put(s->k->storage, s->d->req->point, s->id, err);
+    s->snapped = r == 0;
+    s->snapped_us = clock_mono_us();
+    return r == 0 && s->images == s->kept ? commit(s, err) : r;
+}
+
 static int on_hook(void *arg, const char *name, pid_t pid, struct err *err)
 {
-    struct story *s = arg;
     if (strcmp(name, "pre-dump") == 0)
-        return come_to_rest(s, err);
-    if (strcmp(name, "post-dump") == 0) {
-        s->written_us = clock_mono_us();
-        int r = storage_point_put(s->k->storage, s->d->req->point, s->id, err);
-        s->snapped = r == 0;
-        s->snapped_us = clock_mono_us();
-        return r;
-    }
-    return 0;
+        return come_to_rest(arg, err);
+    return strcmp(name, "post-dump") == 0 ? keep_all(arg, err) : 0;
 }
 
 static void on_started(void *arg, pid_t pid)
@@ -363,8 +378,11 @@ static int write_down(struct story *s, struct err *err)
     };
     r = criurpc_dump(&c, on_started, err);
     meta_external_free(&s->meta, external);
-    if (r == 0 && faccessat(s->images, "mm-1.img", F_OK, 0) < 0) /* it does not always tell */
-        r = err_set(err, EIO, "CRIU did not write all of it down");
+    if (r < 0 && s->committed) { /* it died on its way out: nothing was left for it to write */
+        log_warn("CRIU failed after its work err=\"%s\" sandbox=%s", err->msg, s->id);
+        *err = (struct err)ERR_INIT;
+        r = 0;
+    }
     if (r < 0 && !err->what)
         err->what = "cannot_dump";
     return r;
@@ -385,8 +403,6 @@ static int dump_once(struct keeper *k, struct memory_dump *d, bool *ret_again, s
     int r = begin(&s, err);
     if (r == 0)
         r = write_down(&s, err);
-    if (r == 0)
-        r = keep_meta(&s, err);
     int came = come_back(&s, r == 0 && (d->req->flags & KEEPER_POINT_END), &back);
     if (s.snapped)
         log_debug(
@@ -400,11 +416,10 @@ static int dump_once(struct keeper *k, struct memory_dump *d, bool *ret_again, s
         log_error("%s err=%s sandbox=%s", back.msg, strerror(-came), s.id);
     if (r == 0 && came == 0 && !(d->req->flags & KEEPER_POINT_END))
         d->back(d->arg);
-    if (r == 0 && s.images != s.kept)
+    if (r == 0 && !s.committed) {
         r = memory_desk_clear(s.images, s.kept, err);
-    if (r == 0) {
-        d->bytes = storage_memory_bytes(s.kept);
-        r = storage_memory_commit(k->storage, d->req->point, err);
+        if (r == 0)
+            r = commit(&s, err);
     }
     if (r < 0) {
         storage_memory_abort(k->storage, d->req->point);
