@@ -31,12 +31,7 @@ def world(place):
     low = 2 + os.getpid() % 120 * 2
     here, there = f"198.51.100.{low}", f"198.51.100.{low + 1}"
     port = free_port()
-    for address in (here, there):
-        subprocess.run(["ip", "addr", "add", f"{address}/32", "dev", "lo"], check=True)
-    try:
-        with harness.running("--resolvers", f"{here}:{port}", "--egress-open", f"{here}/32,{there}/32",
-                             "--egress-ca", place / "ca.pem", domain="warren.test") as daemon:
-            yield daemon, {"NET_HERE": here, "NET_THERE": there, "NET_DNS_PORT": str(port), "NET_PLACE": str(place)}
-    finally:
-        for address in (here, there):
-            subprocess.run(["ip", "addr", "del", f"{address}/32", "dev", "lo"], check=True)
+    with harness.own_addresses(here, there), harness.running(
+            "--resolvers", f"{here}:{port}", "--egress-open", f"{here}/32,{there}/32", "--egress-ca", place / "ca.pem",
+            domain="warren.test") as daemon:
+        yield daemon, {"NET_HERE": here, "NET_THERE": there, "NET_DNS_PORT": str(port), "NET_PLACE": str(place)}

@@ -9,6 +9,8 @@ import io
 import json
 import os
 import pathlib
+import random
+import re
 import shutil
 import signal
 import socket
@@ -245,10 +247,32 @@ class Api:
             return stream.until(type=kind)
 
 
+GIVEN = set()  # ports
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nobody has. It is not of those that the kernel gives to whoever asks for any, so that it is still free
+    when a daemon that was killed comes back to it."""
+    for _ in range(1000):
+        port = random.randrange(10240, 32768)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            if port not in GIVEN:
+                GIVEN.add(port)
+                return port
+    raise AssertionError("no free port")
+
+
+@contextlib.contextmanager
+def own_addresses(*addresses):
+    """More addresses of this machine, on loopback, until the end of the block. A run that was killed may have left them."""
+    try:
+        for address in addresses:
+            subprocess.run(["ip", "addr", "replace", f"{address}/32", "dev", "lo"], check=True, timeout=DEADLINE)
+        yield
+    finally:
+        for address in addresses:
+            subprocess.run(["ip", "addr", "del", f"{address}/32", "dev", "lo"], check=False, timeout=DEADLINE)
 
 
 def kill_all(pids, shuffle):
@@ -373,6 +397,27 @@ class Daemon:
                 if len(status["NSpid"].split()) == 1:
                     found.append(pid)
         return found
+
+    def keeper(self):
+        """Pid of the keeper itself."""
+        def look():
+            with contextlib.suppress(OSError):  # one has just ended
+                pids = self.keepers()
+                parents = {pid: int(re.search(r"^PPid:\t(\d+)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1])
+                           for pid in pids}
+                return next((pid for pid in pids if parents[pid] not in pids), None)  # the other one is its sweeper
+        return until(look, "a keeper")
+
+    def pool(self, *below):
+        """A place in the storage, seen with the keeper's eyes: nobody else has it mounted."""
+        return pathlib.Path(f"/proc/{self.keeper()}/root{self.data}/pool", *below)
+
+    def stored(self, kind):
+        """Names of what lies in the storage."""
+        def look():
+            with contextlib.suppress(OSError):  # that keeper has just ended
+                return [{p.name for p in self.pool(kind).iterdir()}]
+        return until(look, "a look into the storage")[0]
 
     def launcher(self):
         return [p for p in self.pids("warrend") if p != self.process.pid]

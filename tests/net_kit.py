@@ -83,7 +83,7 @@ def die_with_parent():
 class Sniffer:
     """Destinations of the packets that pass an interface (None: every one), as (protocol, address, port)."""
 
-    def __init__(self, sock, wanted=lambda address: True):
+    def __init__(self, sock, wanted):
         self.sock, self.wanted = sock, wanted
         self.seen = []
         threading.Thread(target=self.run, daemon=True).start()
@@ -93,7 +93,7 @@ class Sniffer:
             while True:
                 frame = self.sock.recv(65536)
                 found = self.read(frame)
-                if found and self.wanted(found[1]):
+                if found and self.wanted(*found):
                     self.seen.append(found)
 
     @staticmethod
@@ -212,7 +212,7 @@ class World:
         threading.Thread(target=run, daemon=True).start()
         return listener
 
-    def sniff(self, wanted=lambda address: True, ns=True):
+    def sniff(self, wanted=lambda protocol, address, port: True, ns=True):
         def make():
             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
@@ -261,6 +261,7 @@ class World:
             self.listen(self.dns, 53, socket.SOCK_DGRAM), self.listen(self.dns, 53), (self.dns, DNSMASQ_PORT), self.liar,
             lambda kind: self.inside(lambda: socket.socket(socket.AF_INET, kind)))
         self.closers.append(self.resolver.close)
+        until(lambda: self.answers(self.dns, DNSMASQ_PORT), "the resolver behind it", DEADLINE * 2)
 
     def start_web(self):
         where = {"dir": self.dir, "web": self.web, "web6": self.web6, "evil": self.evil, "odd": self.odd}

@@ -11,6 +11,7 @@ import openapi_kit
 from harness import until
 from s3_kit import s3  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.timeout(harness.DEADLINE * 12)  # the first of them installs the storage
 CHUNKS = "pre/chunks/"
 ID = "another0000000000000"  # the beginning of one's
 # Everything that a box can hold and a layer of an image cannot is among these.
@@ -212,11 +213,12 @@ def test_no_room_on_the_way_back(home, box, s3):  # noqa: F811
 
 def test_a_bad_line_is_tried_again(home, box, s3):  # noqa: F811
     want = look(home, box)
-    c = take(home, box)
     dice = random.Random(7)
+    sh(home, box, "dd if=/dev/urandom of=/root/more bs=1048576 count=8 2>/dev/null")  # of several pieces
     for kind, match in (("cut_in", "PUT .*/chunks/"), ("status", "PUT .*/chunks/"), ("cut", "list-type"),
                         ("status", "PUT .*/archives/"), ("cut", "GET .*/archives/")):
         s3.gate.fault(kind, match=match, at=dice.randrange(1, 100_000 if kind == "cut_in" else 300), status=503)
+    c = take(home, box)
     archive(home, c, keep_local=False)
     for kind in ("cut", "status", "cut", "corrupt"):
         s3.gate.fault(kind, match="GET .*/chunks/", at=dice.randrange(400, 2_000_000))

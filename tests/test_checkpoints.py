@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from harness import counting, until
+from harness import DEADLINE, counting, until
 
 
 def take(api, box, **body):
@@ -102,6 +102,7 @@ def test_its_image_may_lose_its_name(fresh, tiny_tar):
     api.ok("DELETE", f"/v1/checkpoints/{mark}")
 
 
+@pytest.mark.timeout(DEADLINE * 12)  # btrfs gives blocks back in its own time
 def test_what_is_freed_is_given_back(fresh):
     """Blocks count while somebody has them; the pool's file shrinks when nobody does."""
     api, pool = fresh.api, os.path.join(fresh.data, "pool.img")
@@ -116,7 +117,7 @@ def test_what_is_freed_is_given_back(fresh):
     mark = take(api, box)
     assert 100 << 20 <= mark["disk_bytes"] < 110 << 20
     api.delete(box)
-    assert held() >= before + 100  # the checkpoint has them
+    assert held() >= before + 80  # the checkpoint has them; other things may have gone
     api.ok("DELETE", f"/v1/checkpoints/{mark['id']}")
     until(lambda: held() < before + 50, "a smaller pool", 240)
 

@@ -302,7 +302,6 @@ def test_a_daemon_killed_while_it_starts(fresh):
     assert api.process(who, n)["state"] == "running"
 
 
-@pytest.mark.timeout(600)
 def test_a_keeper_that_waited_for_its_turn_does_not_begin_as_an_orphan(tmp_path):
     """Its launcher is killed while it waits for a former keeper to end: it would undo a teardown."""
     run, name = tmp_path / "run", f"wt-orphan-{os.getpid()}"
@@ -321,6 +320,7 @@ def test_a_keeper_that_waited_for_its_turn_does_not_begin_as_an_orphan(tmp_path)
     assert not [d for d in pathlib.Path("/sys/fs/cgroup").glob(f"**/{name}")]
 
 
+@pytest.mark.timeout(600)
 def test_an_image_import_cut_short_leaves_nothing(fresh, tiny_tar):
     """Half a body, then the daemon dies: no image of that name, and the next import works."""
     data = tiny_tar.read_bytes()

@@ -142,12 +142,8 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    subprocess.run(["ip", "addr", "add", f"{HERE}/32", "dev", "lo"], check=True)
-    try:
-        with contextlib.closing(World(tmp_path_factory.mktemp("world"))) as w:
-            yield w
-    finally:
-        subprocess.run(["ip", "addr", "del", f"{HERE}/32", "dev", "lo"], check=True)
+    with harness.own_addresses(HERE), contextlib.closing(World(tmp_path_factory.mktemp("world"))) as w:
+        yield w
 
 
 @pytest.fixture(scope="module")

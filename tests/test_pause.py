@@ -2,6 +2,7 @@
 
 PAUSE_ROUNDS says how often the loops go round (10 unless set; `./dev soak` goes round 200 times).
 """
+import http.client
 import os
 import random
 import signal
@@ -87,7 +88,7 @@ def test_commands_terminals_files_and_timers_go_on(api, box):
     before = {p["process"]: p["pid"] for p in api.ok("GET", f"/v1/sandboxes/{box}/processes")["processes"]}
     paused = pause(api, box)
     assert paused["stop_cause"] == "stopped" and paused["stopped_at"]
-    assert api.ok("GET", "/v1/sandboxes?state=paused")["sandboxes"][0]["id"] == paused["id"]
+    assert paused["id"] in [s["id"] for s in api.ok("GET", "/v1/sandboxes?state=paused")["sandboxes"]]
     assert pause(api, box)["id"] == paused["id"]  # once more is fine
     resume(api, box)
     after = {p["process"]: p["pid"] for p in api.ok("GET", f"/v1/sandboxes/{box}/processes")["processes"]}
@@ -259,7 +260,7 @@ def test_kills_in_the_midst_leave_it_running_or_paused(mortal, whom):
             for step in ("pause", "resume"):
                 try:
                     api.call("POST", f"/v1/sandboxes/{who}/{step}")
-                except OSError:
+                except (OSError, http.client.HTTPException):
                     stop.wait(0.01)  # nobody is there
     thread = threading.Thread(target=round_and_round)
     thread.start()

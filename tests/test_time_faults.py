@@ -44,24 +44,12 @@ def small(tiny_tar):
         d.close()
 
 
-def keeper(daemon):
-    pids = until(daemon.keepers, "a keeper")
-    parents = {pid: int(re.search(r"^PPid:\t(\d+)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1])
-               for pid in pids}
-    return next(pid for pid in pids if parents[pid] not in pids)  # the other one is its sweeper
-
-
-def stored(daemon, kind):
-    """What lies in the storage, seen with the keeper's eyes."""
-    return {p.name for p in pathlib.Path(f"/proc/{keeper(daemon)}/root{daemon.data}/pool/{kind}").iterdir()}
-
-
 def tidy(daemon):
     """Nothing is there that nobody knows of."""
     api = daemon.api
     known = {c["id"] for c in api.ok("GET", "/v1/checkpoints?limit=1000")["checkpoints"]}
     boxes = {b["id"] for b in api.ok("GET", "/v1/sandboxes?limit=1000")["sandboxes"]}
-    return stored(daemon, "points") == known and stored(daemon, "boxes") == boxes and not stored(daemon, "trash")
+    return daemon.stored("points") == known and daemon.stored("boxes") == boxes and not daemon.stored("trash")
 
 
 @contextlib.contextmanager
@@ -73,9 +61,12 @@ def traced(pid, calls, inject, *more):
                                f"inject={calls}:{inject}", "-p", str(pid)],
                               stderr=subprocess.PIPE)
     try:
-        status = pathlib.Path(f"/proc/{pid}/status")
-        until(lambda: tracer.poll() is not None or
-              not re.search(r"^TracerPid:\t0$", status.read_text(), re.M), "strace to attach")
+        def attached():
+            """To every thread: what another one starts would not be followed."""
+            tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/status")
+            with contextlib.suppress(OSError):  # one has just ended
+                return not any(re.search(r"^TracerPid:\t0$", task.read_text(), re.M) for task in tasks)
+        until(lambda: tracer.poll() is not None or attached(), "strace to attach")
         if tracer.poll() is not None:
             pytest.skip(f"strace: {tracer.stderr.read().decode()[:200]}")
         yield
@@ -108,6 +99,14 @@ def box(small):
     assert until(lambda: tidy(small))
 
 
+def fill(daemon, box):
+    """Not a block of the pool is free then; nor does what was removed before give any back later."""
+    subprocess.run(["btrfs", "subvolume", "sync", daemon.pool()], check=True, capture_output=True, timeout=harness.DEADLINE * 4)
+    full = daemon.api.exec(box, "dd if=/dev/urandom of=/root/fill bs=1M; sync; dd if=/dev/urandom of=/root/rest bs=4k; sync",
+                           timeout=harness.DEADLINE * 4)
+    assert "No space left" in full["stderr"], full
+
+
 # The calls of a checkpoint's process: the flush, then the snapshot itself.
 @pytest.mark.parametrize("error,status,code", [("ENOSPC", 507, "no_space"), ("EIO", 500, "internal")])
 def test_a_checkpoint_that_fails_leaves_nothing(small, box, error, status, code):
@@ -116,7 +115,7 @@ def test_a_checkpoint_that_fails_leaves_nothing(small, box, error, status, code)
     api.start(box, counting("/tmp/ticks", 0.1))
     until(lambda: api.exec(box, "cat /tmp/ticks")["exit_code"] == 0)
     for nth in "12":
-        with failing(keeper(small), "ioctl", error, nth):
+        with failing(small.keeper(), "ioctl", error, nth):
             api.refused(status, code, "POST", f"/v1/sandboxes/{box}/checkpoints", {"name": "x"})
         seen = int(api.out(box, "cat /tmp/ticks"))
         assert until(lambda: int(api.out(box, "cat /tmp/ticks")) > seen)  # it does not stay frozen
@@ -131,7 +130,7 @@ def test_a_restore_that_fails_leaves_the_old_files_or_has_the_new_ones(small, bo
     first = take(api, box)
     write(api, box, "two")
     for error in ("ENOSPC", "EIO"):
-        with failing(keeper(small), call, error, nth):
+        with failing(small.keeper(), call, error, nth):
             reply = api.call("POST", f"/v1/sandboxes/{box}/restore", {"checkpoint": first["id"]})
         assert reply.status in (200, 500, 507), reply
         assert until(lambda: api.get(box)["state"] in ("running", "stopped"))
@@ -146,7 +145,7 @@ def test_a_restore_that_fails_leaves_the_old_files_or_has_the_new_ones(small, bo
 def test_a_fork_that_fails_makes_none(small, box, error, status, code):
     api = small.api
     for nth in "12":
-        with failing(keeper(small), "ioctl", error, nth):
+        with failing(small.keeper(), "ioctl", error, nth):
             api.refused(status, code, "POST", f"/v1/sandboxes/{box}/fork", {"count": 3})
         assert [b["id"] for b in api.ok("GET", "/v1/sandboxes")["sandboxes"]] == [box]
         assert api.ok("GET", "/v1/checkpoints")["checkpoints"] == []
@@ -164,12 +163,12 @@ def test_a_full_database_takes_no_checkpoint(small, box):
     assert until(lambda: tidy(small))
 
 
+@pytest.mark.timeout(harness.DEADLINE * 20)
 def test_a_full_pool(small, box):
     api = small.api
     first = take(api, box)
     write(api, box, "two")
-    full = api.exec(box, "dd if=/dev/urandom of=/root/fill bs=1M; sync; dd if=/dev/urandom of=/root/rest bs=4k; sync")
-    assert "No space left" in full["stderr"]
+    fill(small, box)
     outcomes = [api.call("POST", f"/v1/sandboxes/{box}/checkpoints", {}),
                 api.call("POST", f"/v1/sandboxes/{box}/fork", {"count": 2}),
                 api.call("POST", f"/v1/sandboxes/{box}/restore", {"checkpoint": first["id"]})]
@@ -185,13 +184,15 @@ def test_a_full_pool(small, box):
         if b["id"] != box:
             api.delete(b["id"])
     api.exec(box, "rm -f /root/fill /root/rest; sync")
-    until(lambda: api.call("POST", f"/v1/sandboxes/{box}/restore", {"checkpoint": first["id"]}).status == 200)
+    until(lambda: api.call("POST", f"/v1/sandboxes/{box}/restore", {"checkpoint": first["id"]}).status == 200, "room",
+          harness.DEADLINE * 3)
     assert read(api, box) == "one"
     take(api, box)
     # btrfs gives the room back in its own time.
-    until(lambda: api.exec(box, "head -c 50000000 /dev/zero > /root/x && rm /root/x")["exit_code"] == 0)
+    until(lambda: api.exec(box, "head -c 50000000 /dev/zero > /root/x && rm /root/x")["exit_code"] == 0, "room", harness.DEADLINE * 3)
 
 
+@pytest.mark.timeout(harness.DEADLINE * 20)
 def test_no_room_for_memory_leaves_it_running(small, box):
     api = small.api
     n = api.start(box, "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done")["process"]
@@ -201,12 +202,12 @@ def test_no_room_for_memory_leaves_it_running(small, box):
         seen = api.process(box, n)["output_bytes"]
         until(lambda: api.process(box, n)["output_bytes"] > seen, "more of its output")
         return api.process(box, n)["pid"] == pid
-    api.exec(box, "dd if=/dev/urandom of=/root/fill bs=1M; sync; dd if=/dev/urandom of=/root/rest bs=4k; sync")
+    fill(small, box)
     for what, body in (("checkpoints", {"memory": True}), ("pause", None), ("fork", {"memory": True, "count": 1})):
         api.refused(507, "no_space", "POST", f"/v1/sandboxes/{box}/{what}", body)
         assert api.get(box)["state"] == "running" and goes_on()
     api.exec(box, "rm -f /root/fill /root/rest; sync")
-    until(lambda: api.call("POST", f"/v1/sandboxes/{box}/pause").status == 200, "room")
+    until(lambda: api.call("POST", f"/v1/sandboxes/{box}/pause").status == 200, "room", harness.DEADLINE * 3)
     assert goes_on()
 
 
@@ -217,7 +218,7 @@ def test_what_was_done_when_the_keeper_died_is_done_again(small, box, what, body
     n = api.start(box, "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done")["process"]
     until(lambda: api.process(box, n)["output_bytes"] > 0)
     path = f"/v1/sandboxes/{box}/{what}"
-    with dying(keeper(small), "wait4"):
+    with dying(small.keeper(), "wait4"):
         reply = api.call("POST", path, body)
     if reply.status >= 400:  # a slow machine's next keeper came late
         assert reply.code in ("keeper_unavailable", "sandbox_busy"), reply
@@ -242,7 +243,7 @@ def test_limits_hold_when_the_keeper_dies_in_the_last_step_of_a_resume(small, bo
     before = limits_of(box)
     assert before and not any(v.strip() == "max" for k, v in before.items() if "pids" in k)
     api.ok("POST", f"/v1/sandboxes/{box}/pause")
-    victim = keeper(small)
+    victim = small.keeper()
     with dying(victim, "wait4"):
         asker = threading.Thread(target=ask, args=(api, f"/v1/sandboxes/{box}/resume", None))
         asker.start()
@@ -261,7 +262,7 @@ def test_limits_hold_when_the_keeper_dies_in_the_last_step_of_a_resume(small, bo
 def damaged(daemon, checkpoint):
     """Its memory cannot be brought back: as on another kernel, or from a bad disk."""
     def rename(old, new):
-        images = pathlib.Path(f"/proc/{keeper(daemon)}/root{daemon.data}/pool/memory/{checkpoint}")
+        images = daemon.pool("memory", checkpoint)
         (images / old).rename(images / new)
     rename("files.img", "away")
     try:

@@ -52,7 +52,12 @@ def ask(d, name, cafile, path="/v1/health"):
             return got
 
 
-def certificate(dir_, name, *names, days=2, issuer=None):
+def answers(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+def certificate(dir_, name, *names, days=2):
     """A certificate and its key in one file."""
     key, cert = dir_ / f"{name}.k", dir_ / f"{name}.c"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
@@ -210,6 +215,10 @@ def test_options_that_do_not_fit_are_explained(build_dir, run):
 
 # ---- ACME, with a real authority of the protocol: pebble ----
 
+# It does things at random unless it is told not to: refuses good nonces, waits, asks for no new proof.
+PEBBLE = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0", "PEBBLE_AUTHZREUSE": "0"}
+
+
 class Trusting(harness.Daemon):
     """A daemon that sees this machine's trust store with one more authority in it."""
     bundle = None
@@ -244,7 +253,7 @@ def acme(tmp_path_factory, tiny_tar):
     def start(*words):
         log = open(place / f"{words[0]}.log", "ab")
         started.append(subprocess.Popen(words, stdout=log, stderr=log, cwd=place,
-                                        env={**os.environ, "PEBBLE_VA_NOSLEEP": "1"}))
+                                        env={**os.environ, **PEBBLE}))
     try:
         d = Trusting(*options(tls, "--acme-directory", f"https://localhost:{port}/dir",
                               "--acme-email", "ops@example.com", domain="warren.test"))
@@ -257,7 +266,7 @@ def acme(tmp_path_factory, tiny_tar):
               f"127.0.0.1:{dns}", "-management", f"127.0.0.1:{control}", "-defaultIPv6", "")
         start("pebble", "-config", "config.json", "-dnsserver", f"127.0.0.1:{dns}", "-strict")
         for p in (port, control):
-            until(lambda: socket.socket().connect_ex(("127.0.0.1", p)) == 0)
+            until(lambda: answers(p), f"port {p}")
         d.api.import_image("tiny", tiny_tar)
         d.control, d.acme_log = control, lambda: (place / "pebble.log").read_text()[-3000:]
         yield d
