@@ -1,8 +1,10 @@
-"""What tests of previews share: requests to ports by their Host, and the server that listens there."""
+"""What tests of previews share: requests to ports by their Host, the server that listens there, and a public sandbox with it."""
 import contextlib
 import http.client
 import pathlib
 import socket
+
+import pytest
 
 import harness
 
@@ -18,6 +20,15 @@ def serve(api, sandbox, port, address="127.0.0.1"):
     api.start(sandbox, ["python3", "/tmp/server.py", str(port), address])
     api.out(sandbox, f"for i in $(seq 600); do python3 -c \"import socket; socket.create_connection("
                      f"('{address}', {port}))\" 2>/dev/null && exit 0; sleep 0.05; done; exit 1")
+
+
+@pytest.fixture(scope="module")
+def site(daemon):
+    """A sandbox with a server on port 3000."""
+    sandbox = daemon.api.create()["id"]
+    serve(daemon.api, sandbox, 3000)
+    yield sandbox
+    daemon.api.call("DELETE", f"/v1/sandboxes/{sandbox}")
 
 
 def connect(daemon):

@@ -12,7 +12,6 @@ import http.client
 import http.server
 import os
 import pathlib
-import random
 import re
 import shutil
 import socket
@@ -312,10 +311,6 @@ class S3:
 
     def drop(self, key, bucket=BUCKET):
         self.direct("DELETE", f"/{bucket}/{urllib.parse.quote(key)}")
-
-    def cut_somewhere(self, match, up_to, times=1, seed=None):
-        """The answer to one request that matches ends at any byte."""
-        return self.gate.fault("cut", match=match, times=times, at=random.Random(seed).randrange(up_to))
 
     def close(self):
         if self.gate:

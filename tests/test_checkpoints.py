@@ -1,6 +1,5 @@
 """Checkpoints of a sandbox's files: taken while it runs, gone back to, forked."""
 import os
-import signal
 import uuid
 
 import pytest

@@ -6,15 +6,7 @@ import pytest
 
 import harness
 from harness import until
-from preview_kit import connect, get, host_of, raw, serve
-
-
-@pytest.fixture(scope="module")
-def site(daemon):
-    box = daemon.api.create()["id"]
-    serve(daemon.api, box, 3000)
-    yield box
-    daemon.api.call("DELETE", f"/v1/sandboxes/{box}")
+from preview_kit import connect, get, host_of, raw, serve, site  # noqa: F401 - a fixture
 
 
 @pytest.fixture

@@ -16,18 +16,9 @@ import pytest
 
 import harness
 from harness import until
-from preview_kit import connect, get, host_of, raw, serve
+from preview_kit import connect, get, host_of, raw, serve, site  # noqa: F401 - a fixture
 
 GONE = "a" * 20
-
-
-@pytest.fixture(scope="module")
-def site(daemon):
-    """A sandbox with a server on port 3000."""
-    sandbox = daemon.api.create()["id"]
-    serve(daemon.api, sandbox, 3000)
-    yield sandbox
-    daemon.api.call("DELETE", f"/v1/sandboxes/{sandbox}")
 
 
 def test_a_port_answers_under_its_name(daemon, site):

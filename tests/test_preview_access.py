@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness import until
-from preview_kit import connect, get, host_of, raw, seen_by, serve
+from preview_kit import connect, get, host_of, raw, seen_by, serve, site  # noqa: F401 - a fixture
 from test_preview import websocket
 
 REFUSED = (403, 429)  # 429: there were many wrong ones lately, of other tests too
@@ -20,15 +20,6 @@ PAGE = {"Accept": "text/html,application/xhtml+xml"}
 def closed(daemon):
     """A private sandbox with a server on port 3000."""
     sandbox = daemon.api.create(preview="private")["id"]
-    serve(daemon.api, sandbox, 3000)
-    yield sandbox
-    daemon.api.call("DELETE", f"/v1/sandboxes/{sandbox}")
-
-
-@pytest.fixture(scope="module")
-def site(daemon):
-    """A public one."""
-    sandbox = daemon.api.create()["id"]
     serve(daemon.api, sandbox, 3000)
     yield sandbox
     daemon.api.call("DELETE", f"/v1/sandboxes/{sandbox}")

@@ -6,14 +6,8 @@
 
 static void put_methods(struct listing *t, const json_t *binding)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
-    const json_t *method;
-    size_t i;
-    json_array_foreach(member_list(binding, "methods"), i, method)
-    {
-        (void)buf_printf(&b, "%s%s", i ? "," : "", json_string_value(method));
-    }
-    listing_text(t, b.len ? b.data : "any");
+    _cleanup_free_ char *methods = member_words(binding, "methods", ",");
+    listing_text(t, *methods ? methods : "any");
 }
 
 static void put_place(struct listing *t, const json_t *binding)

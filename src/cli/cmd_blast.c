@@ -159,17 +159,11 @@ static void put_port(struct listing *t, const json_t *p)
 
 static void put_volume(struct listing *t, const json_t *v)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
-    const json_t *other;
-    size_t i;
-    json_array_foreach(member_list(v, "shared_with"), i, other)
-    {
-        (void)buf_printf(&b, "%s%s", i ? " " : "", json_string_value(other));
-    }
+    _cleanup_free_ char *others = member_words(v, "shared_with", " ");
     cell_text(t, v, "volume");
     cell_text(t, v, "path");
     listing_text(t, member_true(v, "read_only") ? "read" : "read, write");
-    listing_text(t, b.data);
+    listing_text(t, others);
 }
 
 static const struct column secret_columns[] = { { "SECRET", false },

@@ -13,14 +13,10 @@ static void line(const char *what, const char *value)
         (void)printf("%-13s %s\n", what, safe);
 }
 
-static void words(const char *what, const json_t *list)
+static void words(const json_t *config, const char *name)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(1u << 20);
-    const json_t *v;
-    size_t i;
-    json_array_foreach((json_t *)(uintptr_t)list, i, v)(void)
-        buf_printf(&b, "%s%s", i ? " " : "", json_string_value(v) ? json_string_value(v) : "");
-    line(what, b.data ? b.data : "");
+    _cleanup_free_ char *all = member_words(config, name, " ");
+    line(name, all);
 }
 
 static void pairs(const char *what, const json_t *map)
@@ -71,9 +67,9 @@ static void print_image(const json_t *image)
     line("public", member_true(image, "public") ? "yes" : "no");
     line("user", member_text(config, "user"));
     line("workdir", member_text(config, "workdir"));
-    words("entrypoint", json_object_get(config, "entrypoint"));
-    words("cmd", json_object_get(config, "cmd"));
-    words("ports", json_object_get(config, "ports"));
+    words(config, "entrypoint");
+    words(config, "cmd");
+    words(config, "ports");
     pairs("env", json_object_get(config, "env"));
     pairs("label", json_object_get(config, "labels"));
     layers(json_object_get(image, "layer_list"));

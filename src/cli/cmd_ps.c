@@ -52,12 +52,8 @@ int process_newest(struct cli *cli, const char *sandbox, bool running, int64_t *
 
 static void put_command(struct listing *t, const json_t *p)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(4u << 20);
-    const json_t *word;
-    size_t i;
-    json_array_foreach(json_object_get(p, "argv"), i, word)(void)
-        buf_printf(&b, "%s%s", i ? " " : "", json_is_string(word) ? json_string_value(word) : "?");
-    listing_text(t, b.data);
+    _cleanup_free_ char *words = member_words(p, "argv", " ");
+    listing_text(t, words);
 }
 
 static void put_state(struct listing *t, const json_t *p)

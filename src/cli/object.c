@@ -9,6 +9,7 @@
 #include "cli/xmem.h"
 
 #define PATH_LIMIT (4u << 20) /* the kernel's own limit on a command line is lower */
+#define WORDS_LIMIT PATH_LIMIT
 
 const char *member_text(const json_t *o, const char *name)
 {
@@ -42,6 +43,19 @@ const json_t *member_list(const json_t *o, const char *name)
 {
     const json_t *v = json_object_get(o, name);
     return json_is_array(v) ? v : NULL;
+}
+
+char *member_words(const json_t *o, const char *name, const char *between)
+{
+    struct buf b = BUF_INIT(WORDS_LIMIT);
+    const json_t *v;
+    size_t i;
+    json_array_foreach(member_list(o, name), i, v)
+    {
+        (void)buf_printf(&b, "%s%s", i ? between : "", json_is_string(v) ? json_string_value(v) : "?");
+    }
+    char *words = buf_steal(&b);
+    return words ? words : xstrdup("");
 }
 
 int object_text(json_t *o, const char *name, const char *value, struct err *err)

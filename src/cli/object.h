@@ -16,6 +16,8 @@ double member_real(const json_t *o, const char *name);      /* 0 */
 bool member_true(const json_t *o, const char *name);
 int64_t member_moment(const json_t *o, const char *name);     /* ms, 0 */
 const json_t *member_list(const json_t *o, const char *name); /* an array; NULL */
+/* The texts of an array in one, "" for none; the caller owns it. */
+char *member_words(const json_t *o, const char *name, const char *between);
 
 /* Set a member from the command line; -EILSEQ and a sentence where it is not UTF-8. */
 int object_text(json_t *o, const char *name, const char *value, struct err *err);

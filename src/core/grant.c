@@ -51,20 +51,6 @@ bool grant_names(const char *bindings, const char *secret_name, const char *secr
     return false;
 }
 
-int grant_normal(const char *bindings, char **ret_text, struct err *err)
-{
-    _cleanup_(bindings_done) struct bindings bs = BINDINGS_INIT;
-    _cleanup_(buf_done) struct buf text = BUF_INIT(BINDINGS_TEXT_MAX);
-    int r = read_lines(bindings, &bs, err);
-    if (r < 0)
-        return r;
-    r = bindings_text(&bs, &text);
-    if (r < 0)
-        return err_set(err, -r, "cannot keep the bindings");
-    *ret_text = text.len ? buf_steal(&text) : NULL;
-    return 0;
-}
-
 /* ---- values ---- */
 
 /* What people paste or pipe often ends in a line break, which is no part of it. */

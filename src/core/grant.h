@@ -16,8 +16,6 @@ bool grant_intercepts(const char *bindings);
 /* -EINVAL, invalid_binding: what is wrong; without a core the secrets are not looked at. With one
  * also -ENOENT, secret_not_found. */
 int grant_check(struct core *core, const char *owner, const char *bindings, struct err *err);
-/* The lines in their one form; -EINVAL, invalid_binding. *ret_text: NULL for none. */
-int grant_normal(const char *bindings, char **ret_text, struct err *err);
 /* A file in memory with the lines and values, for the broker: its descriptor. */
 int grant_pack(struct core *core, const char *owner, const char *bindings, struct err *err);
 /* Does any line name this secret, by name or id? */

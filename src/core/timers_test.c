@@ -88,13 +88,17 @@ TEST(an_idle_sandbox_stops_and_a_used_one_does_not)
     struct sandbox s;
     enum sandbox_cause cause;
     char idle[ID_SIZE], used[ID_SIZE], working[ID_SIZE];
-    spec.idle_timeout_ms = 800;
-    make(w, &spec, idle);
     make(w, &spec, working);
     fake_works(&w->k, working, true);
     make(w, &spec, used);
     CHECK_OK(sandbox_enter(w->core, "default", used, &s, NULL)); /* a request is inside */
     sandbox_done(&s);
+    spec.idle_timeout_ms = 800; /* once they are at work, however long that took */
+    CHECK_OK(sandbox_update(w->core, "default", working, &spec, CHANGE_IDLE, &s, NULL));
+    sandbox_done(&s);
+    CHECK_OK(sandbox_update(w->core, "default", used, &spec, CHANGE_IDLE, &s, NULL));
+    sandbox_done(&s);
+    make(w, &spec, idle);
     WAIT_FOR(state_of(w, idle, &cause) == SANDBOX_STOPPED);
     CHECK_EQ(cause, CAUSE_IDLE);
     (void)usleep(1200000);

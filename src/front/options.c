@@ -97,11 +97,11 @@ static const struct option_row rows[] = {
       "Object storage that checkpoints and sandboxes are archived to." },
     { "archive-endpoint", "URL", TEXT(archive_endpoint), NULL,
       "Where it answers: https://HOST[:PORT]; plain http for loopback only.\n"
-      "                          Default: Amazon's of the region." },
+      "Default: Amazon's of the region." },
     { "archive-region", "NAME", TEXT(archive_region), "us-east-1", "Its region, for signatures." },
     { "archive-credentials", "FILE", TEXT(archive_credentials), NULL,
       "Its keys: aws_access_key_id = ... and aws_secret_access_key = ... under [default].\n"
-      "                          Default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN." },
+      "Default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN." },
     { "archive-ca", "FILE", TEXT(archive_ca), NULL,
       "Certificates (PEM) of authorities to trust there instead of the system's." },
     { "registry-timeout", "N", TEXT(registry_timeout), "30",

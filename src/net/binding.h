@@ -91,8 +91,6 @@ int bindings_parse(const char *p, size_t n, struct bindings *ret_bs, struct err 
 int binding_text(const struct binding *b,
                  struct buf *out); /* as binding_parse reads it, no newline */
 int bindings_text(const struct bindings *bs, struct buf *out);
-/* SECRET@HOST:PORT/PATH (value@… where it is a literal): for logs and records, holds no value. */
-int binding_label(const struct binding *b, char *out, size_t size);
 const char *binding_as_name(enum binding_as as);
 
 /* ---- to the broker ----

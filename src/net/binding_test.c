@@ -266,15 +266,3 @@ TEST(values_go_to_the_broker_and_no_line_break_into_a_header)
         CHECK_EQ(bindings_unpack(bad[i], strlen(bad[i]), &none, NULL), -EINVAL);
     }
 }
-
-TEST(a_label_names_no_value)
-{
-    _cleanup_(bindings_done) struct bindings bs =
-        lines("k@a.test/v1/*\nvalue=lit host=a.test as=header header=x");
-    char label[64], small[4];
-    CHECK_OK(binding_label(&bs.items[0], label, sizeof(label)));
-    CHECK_STR(label, "k@a.test:443/v1/*");
-    CHECK_OK(binding_label(&bs.items[1], label, sizeof(label)));
-    CHECK_STR(label, "value@a.test:443/*");
-    CHECK_EQ(binding_label(&bs.items[0], small, sizeof(small)), -EMSGSIZE);
-}

@@ -209,13 +209,6 @@ int bindings_text(const struct bindings *bs, struct buf *out)
     return r;
 }
 
-int binding_label(const struct binding *b, char *out, size_t size)
-{
-    int n = snprintf(out, size, "%s@%s:%u%s", b->secret ? b->secret : "value", b->host, b->port,
-                     b->path);
-    return n < 0 || (size_t)n >= size ? -EMSGSIZE : 0;
-}
-
 /* ---- with values ---- */
 
 bool binding_carries(const struct binding *b, const char *value, size_t n)

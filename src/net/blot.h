@@ -3,10 +3,10 @@
  * What comes out is as long as what went in: a secret's bytes are written over with stars, so
  * lengths that were promised stay true. A secret is found as it is, percent-encoded, escaped as JSON
  * or HTML do it (all of it or a part), and in base64 or hex wherever in a longer text it stands. A
- * byte is held back only while it may be the beginning of one. Of one that the end cuts off the beginning is
- * hidden if it is most of it: hiding less would tell who lets a server say back what they guess how far they
- * are right. What a server makes of a secret in other ways it can
- * always tell; this is for echoes. Pure. */
+ * byte is held back only while it may be the beginning of one. Where the end cuts a secret off, what
+ * came of it is hidden if that is most of it: hiding less would tell somebody who guesses, and has a
+ * server repeat the guess, how far it is right. A server can always tell a secret in other ways; this
+ * is for echoes. Pure. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -117,11 +117,7 @@ static void set_ask(CURL *easy, struct s3_ask *ask)
     (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, ask);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, ask);
-    if (ask->range)
-        (void)curl_easy_setopt(easy, CURLOPT_RANGE, ask->range);
-    if (strcmp(ask->method, "HEAD") == 0) {
-        (void)curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-    } else if (strcmp(ask->method, "PUT") == 0) {
+    if (strcmp(ask->method, "PUT") == 0) {
         (void)curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
         (void)curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)ask->body_size);
         (void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
@@ -153,10 +149,7 @@ static int failed(const struct s3 *s3, const struct s3_ask *ask, CURLcode code, 
 static void learn(CURL *easy, struct s3_ask *ask)
 {
     struct curl_header *date = NULL;
-    curl_off_t length = 0;
     (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &ask->status);
-    if (curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length) == CURLE_OK)
-        ask->length = length > 0 ? (uint64_t)length : 0;
     if (curl_easy_header(easy, "Date", 0, CURLH_HEADER, -1, &date) == CURLHE_OK) {
         time_t at = curl_getdate(date->value, NULL);
         ask->now_ms = at > 0 ? (int64_t)at * 1000 : 0;

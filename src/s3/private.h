@@ -24,15 +24,13 @@ struct s3 {
 
 struct s3_ask {
     const char *method, *key, *url;
-    const char *range; /* NULL: all of it */
-    const void *body;  /* of a PUT */
+    const void *body; /* of a PUT */
     size_t body_size;
     size_t most; /* of the answer, when it is what was asked for */
     /* the answer */
     struct buf answer;
     long status;
-    uint64_t length; /* Content-Length */
-    int64_t now_ms;  /* Date; 0: none */
+    int64_t now_ms; /* Date; 0: none */
     size_t sent;
     size_t head_bytes;
     bool too_long, whole_head;

@@ -245,44 +245,14 @@ int s3_put(struct s3 *s3, const char *key, const void *p, size_t n, struct err *
     return r;
 }
 
-static int get(struct s3 *s3, const char *key, const char *range, struct buf *ret, struct err *err)
+int s3_get(struct s3 *s3, const char *key, struct buf *ret, struct err *err)
 {
     size_t room = ret->max - ret->len;
-    struct s3_ask ask = { .range = range,
-                          .answer = BUF_INIT(room > ERROR_MAX ? room : ERROR_MAX),
-                          .most = room };
+    struct s3_ask ask = { .answer = BUF_INIT(room > ERROR_MAX ? room : ERROR_MAX), .most = room };
     int r = simple(s3, "GET", key, &ask, err);
-    if (r == 0 && range && ask.status != 206)
-        r = err_name(err, EBADMSG, "archive_failed", "the object storage ignored a range");
     if (r == 0 && buf_append(ret, ask.answer.data ? ask.answer.data : "", ask.answer.len) < 0)
         r = err_set(err, ENOMEM, "cannot allocate an object");
     buf_done(&ask.answer);
-    return r;
-}
-
-int s3_get(struct s3 *s3, const char *key, struct buf *ret, struct err *err)
-{
-    return get(s3, key, NULL, ret, err);
-}
-
-int s3_get_range(struct s3 *s3, const char *key, uint64_t from, size_t n, struct buf *ret,
-                 struct err *err)
-{
-    char range[64];
-    if (n == 0)
-        return 0;
-    (void)snprintf(range, sizeof(range), "%llu-%llu", (unsigned long long)from,
-                   (unsigned long long)(from + n - 1));
-    return get(s3, key, range, ret, err);
-}
-
-int s3_head(struct s3 *s3, const char *key, uint64_t *ret_size, struct err *err)
-{
-    struct s3_ask ask = { .answer = BUF_INIT(ERROR_MAX) };
-    int r = simple(s3, "HEAD", key, &ask, err);
-    buf_done(&ask.answer);
-    if (r == 0)
-        *ret_size = ask.length;
     return r;
 }
 

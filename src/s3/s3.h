@@ -37,9 +37,6 @@ DEFINE_FREEP(struct s3 *, s3_free)
 int s3_put(struct s3 *s3, const char *key, const void *p, size_t n, struct err *err);
 /* Appends to ret (whose limit is the most that is taken). -ENOENT: it is not there. */
 int s3_get(struct s3 *s3, const char *key, struct buf *ret, struct err *err);
-int s3_get_range(struct s3 *s3, const char *key, uint64_t from, size_t n, struct buf *ret,
-                 struct err *err);
-int s3_head(struct s3 *s3, const char *key, uint64_t *ret_size, struct err *err); /* -ENOENT */
 int s3_delete(struct s3 *s3, const char *key, struct err *err); /* what is not there is fine */
 /* Every object below `prefix` (relative), its key relative too; fn as of listing_read. *ret_now_ms (NULL is
  * fine): the service's own clock. */
