@@ -52,7 +52,8 @@ char *member_words(const json_t *o, const char *name, const char *between)
     size_t i;
     json_array_foreach(member_list(o, name), i, v)
     {
-        (void)buf_printf(&b, "%s%s", i ? between : "", json_is_string(v) ? json_string_value(v) : "?");
+        (void)buf_printf(&b, "%s%s", i ? between : "",
+                         json_is_string(v) ? json_string_value(v) : "?");
     }
     char *words = buf_steal(&b);
     return words ? words : xstrdup("");

@@ -305,6 +305,8 @@ static void help_row(const struct option_row *row)
     char head[64], name[VARIABLE_MAX];
     int n = snprintf(head, sizeof(head), "--%s %s", row->name, row->value);
     (void)printf("  %-*s", HELP_COLUMN, n > 0 ? head : "");
+    if (n >= HELP_COLUMN) /* as long as that: the text begins below */
+        (void)printf("\n  %-*s", HELP_COLUMN, "");
     for (const char *p = row->help; *p; p++) {
         (void)putchar(*p);
         if (*p == '\n')
