@@ -1,6 +1,5 @@
 """A small world for E2B's clients to reach: two addresses of this machine's own, on which the tests themselves serve."""
 import contextlib
-import os
 import subprocess
 
 import harness
@@ -27,9 +26,7 @@ def world(place):
     """A daemon whose sandboxes may reach the two addresses, and the variables that tell the tests of them."""
     place.mkdir()
     certify(place)
-    # Of documentation's: several runs at once have different ones.
-    low = 2 + os.getpid() % 120 * 2
-    here, there = f"198.51.100.{low}", f"198.51.100.{low + 1}"
+    here, there = harness.own_address(6), harness.own_address(7)  # two that are a range, too
     port = free_port()
     with harness.own_addresses(here, there), harness.running(
             "--resolvers", f"{here}:{port}", "--egress-open", f"{here}/32,{there}/32", "--egress-ca", place / "ca.pem",

@@ -4,6 +4,7 @@ Waiting is for an event or a condition with a deadline, never for a time to pass
 """
 import base64
 import contextlib
+import functools
 import http.client
 import io
 import json
@@ -248,6 +249,7 @@ class Api:
 
 
 GIVEN = set()  # ports
+HELD = []  # the socket that stands for a number
 
 
 def free_port():
@@ -263,9 +265,27 @@ def free_port():
     raise AssertionError("no free port")
 
 
+@functools.cache
+def block():
+    """A number below 25 that no other run on this machine has while this one lives."""
+    for n in range(25):
+        s = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError):
+            s.bind(f"\0warren-tests-{n}")
+            HELD.append(s)
+            return n
+        s.close()
+    raise AssertionError("too many runs at once")
+
+
+def own_address(n):
+    """One of documentation's, 1 to 9: this run's own, for own_addresses."""
+    return f"198.51.100.{block() * 10 + n}"
+
+
 @contextlib.contextmanager
 def own_addresses(*addresses):
-    """More addresses of this machine, on loopback, until the end of the block. A run that was killed may have left them."""
+    """They are this machine's, on loopback, until the end of the block. A run that was killed may have left them."""
     try:
         for address in addresses:
             subprocess.run(["ip", "addr", "replace", f"{address}/32", "dev", "lo"], check=True, timeout=DEADLINE)

@@ -15,7 +15,7 @@ from harness import until
 from net_kit import die_with_parent
 from test_network import CLIENT, answer, NAMES
 
-HERE, NEAR = "198.51.100.94", "198.51.100.95"  # documentation's, on loopback while these tests run
+HERE, NEAR = harness.own_address(4), harness.own_address(5)  # on loopback while these tests run
 DNS_PORT, GREET_PORT = 5378, 2526
 TINY, TINY_LOGIN, SOCKS, SOCKS_LOGIN, COATED, COATED_OTHER = range(3141, 3147)
 TINY_CONF = """Port {port}
