@@ -111,7 +111,8 @@ def fill(daemon, box):
     In many files: btrfs takes the room for metadata that it was told to set aside (metadata_ratio) when the next one
     is made. One large file alone can leave none, and then nothing can be removed again.
     """
-    subprocess.run(["btrfs", "subvolume", "sync", daemon.pool()], check=True, capture_output=True, timeout=harness.DEADLINE * 4)
+    for what in ("filesystem", "subvolume"):  # the first has btrfs begin at once
+        subprocess.run(["btrfs", what, "sync", daemon.pool()], check=True, capture_output=True, timeout=harness.DEADLINE * 4)
     full = daemon.api.exec(box, "mkdir -p /root/fill; i=$(ls /root/fill | wc -l); while dd if=/dev/urandom of=/root/fill/$i bs=1M "
                            "count=4; do i=$((i+1)); done; sync; dd if=/dev/urandom of=/root/fill/rest$i bs=4k; sync",
                            timeout=harness.DEADLINE * 4)
