@@ -98,11 +98,22 @@ bool pins_has(const struct pins *p, const char *name, const struct address *to, 
 size_t pins_names(const struct pins *p, const struct address *to, int64_t now_ms,
                   const char *ret_names[PINS_NAMES_MAX])
 {
+    const struct pin *found[PINS_NAMES_MAX];
     size_t n = 0;
-    for (size_t i = p->n; i > 0 && n < PINS_NAMES_MAX; i--) {
+    for (size_t i = p->n; i > 0; i--) {
         const struct pin *pin = &p->pins[i - 1];
-        if (pin->until_ms > now_ms && address_equal(&pin->to, to))
-            ret_names[n++] = pin->name;
+        if (pin->until_ms <= now_ms || !address_equal(&pin->to, to))
+            continue;
+        size_t at = n;
+        while (at > 0 && found[at - 1]->until_ms < pin->until_ms)
+            at--;
+        if (at == PINS_NAMES_MAX)
+            continue;
+        n += n < PINS_NAMES_MAX;
+        memmove(&found[at + 1], &found[at], (n - 1 - at) * sizeof(found[0]));
+        found[at] = pin;
     }
+    for (size_t i = 0; i < n; i++)
+        ret_names[i] = found[i]->name;
     return n;
 }

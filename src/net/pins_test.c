@@ -49,3 +49,26 @@ TEST(the_pin_that_ends_first_makes_room)
     pins_clear(p);
     CHECK(!pins_has(p, "a.test", &last, 0));
 }
+
+TEST(the_name_that_was_asked_for_last_is_told_first)
+{
+    _cleanup_(pins_freep) struct pins *p = pins_new();
+    struct address a = nth(1);
+    const char *names[PINS_NAMES_MAX];
+    CHECK_OK(pins_add(p, "a.test", &a, 0, 100));
+    CHECK_OK(pins_add(p, "b.test", &a, 10, 110));
+    CHECK_EQ(pins_names(p, &a, 10, names), 2);
+    CHECK_STR(names[0], "b.test");
+    CHECK_OK(pins_add(p, "a.test", &a, 20, 120)); /* once more */
+    CHECK_EQ(pins_names(p, &a, 20, names), 2);
+    CHECK_STR(names[0], "a.test");
+    CHECK_STR(names[1], "b.test");
+    for (int i = 0; i < 2 * PINS_NAMES_MAX; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "n%d.test", i);
+        CHECK_OK(pins_add(p, name, &a, 20, i % 2 ? 60 : 200 + i));
+    }
+    CHECK_EQ(pins_names(p, &a, 20, names), PINS_NAMES_MAX);
+    CHECK_STR(names[0], "n62.test");
+    CHECK_STR(names[PINS_NAMES_MAX - 1], "n0.test");
+}
