@@ -21,7 +21,7 @@ static void put_change(struct listing *t, const json_t *c)
     listing_text(t, member_text(c, "path"));
 }
 
-static void print_changes(const json_t *files, size_t max)
+static void print_changes(const json_t *files, size_t max, const char *more)
 {
     static const struct column columns[] = { { "", false }, { "SIZE", true }, { "PATH", false } };
     static const struct table table = TABLE(columns, put_change);
@@ -35,7 +35,7 @@ static void print_changes(const json_t *files, size_t max)
         return;
     table_print(&table, list, max);
     if (json_array_size(list) > max || member_true(files, "more"))
-        (void)puts("and more: warren changes");
+        (void)printf("and more: %s\n", more);
 }
 
 struct changes_opts {
@@ -65,7 +65,7 @@ static int run_changes(struct cli *cli, const void *opts, int argc, char **argv)
     if (cli->json)
         cli_print_json(files);
     else
-        print_changes(files, SIZE_MAX);
+        print_changes(files, SIZE_MAX, "--limit");
     return 0;
 }
 
@@ -100,19 +100,24 @@ static void title(const char *text)
 
 static void print_network(const json_t *page)
 {
-    const json_t *network = json_object_get(page, "network"), *rule;
+    const json_t *network = json_object_get(page, "network"), *rule, *secret;
     size_t i;
     title("CAN REACH");
-    if (json_is_string(network)) {
+    if (json_is_string(network))
         (void)printf("  %s\n", json_string_value(network));
-        return;
-    }
     if (*member_text(network, "preset"))
         (void)printf("  %s\n", member_text(network, "preset"));
     json_array_foreach(member_list(network, "rules"), i, rule)
     {
         _cleanup_free_ char *text = text_line(json_string_value(rule));
         (void)printf("  %s\n", text);
+    }
+    json_array_foreach(member_list(page, "secrets"), i, secret)
+    {
+        if (*member_text(secret, "path")) {
+            (void)puts("  and, by requests that fit, the hosts that its secrets are bound to");
+            break;
+        }
     }
 }
 
@@ -130,12 +135,18 @@ static void print_reached(const json_t *page)
         { "HOST", false }, { "CONNECTIONS", true }, { "SENT", true }, { "RECEIVED", true }
     };
     static const struct table table = TABLE(columns, put_host);
-    const json_t *list = member_list(page, "reached");
+    const json_t *list = member_list(page, "reached"), *other = json_object_get(page, "other");
+    char sent[UNIT_TEXT_MAX], received[UNIT_TEXT_MAX];
     title("REACHED");
     if (json_array_size(list) == 0)
         (void)puts("  nothing");
     else
         table_print(&table, list, SIZE_MAX);
+    if (member_int(other, "connections"))
+        (void)printf("and other hosts: %lld connections, %s sent, %s received\n",
+                     (long long)member_int(other, "connections"),
+                     size_text(member_int(other, "sent_bytes"), sent),
+                     size_text(member_int(other, "received_bytes"), received));
     if (member_int(page, "denied"))
         (void)printf("%lld attempts were denied: warren net log --denied\n",
                      (long long)member_int(page, "denied"));
@@ -145,7 +156,9 @@ static void put_secret(struct listing *t, const json_t *s)
 {
     char where[600];
     cell_text(t, s, "secret");
-    (void)snprintf(where, sizeof(where), "%s%s", member_text(s, "host"), member_text(s, "path"));
+    const char *path = member_text(s, "path");
+    (void)snprintf(where, sizeof(where), "%s%s", member_text(s, "host"),
+                   *path ? path : " (no longer)");
     listing_text(t, where);
     cell_int(t, s, "used");
 }
@@ -208,7 +221,7 @@ static void print_programs(const json_t *page)
     const json_t *list = member_list(page, "programs");
     title("PROGRAMS IT RAN");
     if (!member_true(page, "programs_counted")) {
-        (void)puts("not counted on this machine: warren doctor");
+        (void)puts("not counted: this machine's kernel does not let Warren see them");
         return;
     }
     table_print(&table, list, PROGRAMS_SHOWN);
@@ -227,7 +240,7 @@ static void print_page(const json_t *page)
         print_section(page, &sections[i]);
     print_programs(page);
     title("FILES IT CHANGED");
-    print_changes(json_object_get(page, "files"), FILES_SHOWN);
+    print_changes(json_object_get(page, "files"), FILES_SHOWN, "warren changes");
 }
 
 static int run_blast(struct cli *cli, const void *opts, int argc, char **argv)

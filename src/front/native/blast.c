@@ -33,6 +33,11 @@ static void put_reached(struct jout *j, const struct account *a)
         jout_close(j, '}');
     }
     jout_close(j, ']');
+    jout_open(j, "other", '{');
+    jout_uint(j, "connections", a->head.others.connections);
+    jout_uint(j, "sent_bytes", a->head.others.sent_bytes);
+    jout_uint(j, "received_bytes", a->head.others.received_bytes);
+    jout_close(j, '}');
     jout_uint(j, "sent_bytes", a->head.egress.sent_bytes);
     jout_uint(j, "received_bytes", a->head.egress.received_bytes);
     jout_uint(j, "denied", a->head.egress.denied);
