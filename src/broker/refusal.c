@@ -18,6 +18,22 @@ static const char *limit(enum policy_why why)
     return NULL;
 }
 
+/* What no rule says. */
+static const char *reason(enum policy_why why)
+{
+    switch (why) {
+    case POLICY_BY_DEFAULT: return ": no rule allows it";
+    case POLICY_BY_PLACE:
+        return ": a private or reserved address, which the operator has not opened";
+    case POLICY_BY_MISMATCH: return ": the request names another host than was resolved";
+    case POLICY_BY_RULE:
+    case POLICY_BY_CONNECTIONS:
+    case POLICY_BY_PACE:
+    case POLICY_BY_BYTES: break;
+    }
+    return "";
+}
+
 /* Names and rules are made of letters that need no escape. */
 static int write_body(const struct egress_record *rec, char *out, size_t size)
 {
@@ -32,7 +48,7 @@ static int write_body(const struct egress_record *rec, char *out, size_t size)
     return snprintf(out, size,
                     "{\"error\":{\"code\":\"network_denied\",\"message\":\"the network of this "
                     "sandbox does not reach %s port %u%s%s%s\"}}\n",
-                    to, rec->port, rec->rule[0] ? " (rule '" : "", rec->rule,
+                    to, rec->port, rec->rule[0] ? " (rule '" : reason(rec->why), rec->rule,
                     rec->rule[0] ? "')" : "");
 }
 

@@ -43,6 +43,12 @@ static int read_rules(const json_t *rules, const struct field *f, struct buf *te
     size_t i;
     json_array_foreach(rules, i, rule)
     {
+        const char *p = json_string_value(rule);
+        if (p && !strchr(p, ' ')) /* one word would be taken for the name of a set of rules */
+            return err_name(err, EINVAL, "invalid_network",
+                            "'%.60s' is no rule; write 'allow' or 'deny', a host or range, and if "
+                            "need be ports and a protocol, in one text",
+                            p);
         int r = add_rule(text, rule, f, err);
         if (r < 0)
             return r;

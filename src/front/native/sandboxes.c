@@ -123,6 +123,7 @@ bool native_sandbox_fate(struct core *core, const char *owner, const char *who,
     for (;;) {
         struct err why = ERR_INIT;
         int r = sandbox_get(core, owner, who, ret_s, &why);
+        bool asked = ret_s->cause == CAUSE_STOPPED; /* which says no more than the state does */
         if (r < 0 && is(&why, "sandbox_gone")) {
             *err = why;
             return true;
@@ -133,10 +134,15 @@ bool native_sandbox_fate(struct core *core, const char *owner, const char *who,
                 "sandbox '%s' was paused; its processes go on when it is resumed: attach "
                 "to them again then",
                 ret_s->id);
+        else if (r >= 0 && sandbox_shown(ret_s) == SANDBOX_ARCHIVED)
+            (void)err_name(err, ENOTCONN, "sandbox_not_running",
+                           "sandbox '%s' is archived; `warren start` fetches its files and runs it",
+                           ret_s->id);
         else if (r >= 0 && ret_s->state == SANDBOX_STOPPED && ret_s->cause != CAUSE_NONE)
             (void)err_name(err, ENOTCONN, "sandbox_not_running",
-                           "sandbox '%s' is stopped: %s; `warren start` runs it again", ret_s->id,
-                           sandbox_cause_name(ret_s->cause));
+                           "sandbox '%s' is stopped%s%s%s; `warren start` runs it again", ret_s->id,
+                           asked ? "" : " (", asked ? "" : sandbox_cause_name(ret_s->cause),
+                           asked ? "" : ")");
         if (r < 0 || ret_s->state == SANDBOX_STOPPED || ret_s->state == SANDBOX_PAUSED ||
             clock_mono_ms() >= deadline)
             return false;
