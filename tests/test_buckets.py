@@ -186,11 +186,13 @@ def test_a_store_that_says_no_is_a_clear_error(stored, s3):
     api = stored.api
     api.ok("POST", "/v1/secrets", {"name": "wrong", "value": "not/the+secret"})
     # 127.0.0.2 is this machine too, and was not opened; nothing listens on port 1
-    for more in ({"secret": "wrong"}, {"bucket": "nothing-there"}, {"endpoint": s3.url.replace("127.0.0.1", "127.0.0.2")},
-                 {"endpoint": "http://127.0.0.1:1"}, {"endpoint": "http://169.254.169.254"}):
+    for more, why in (({"secret": "wrong"}, "invalid credentials"), ({"bucket": "nothing-there"}, ""),
+                      ({"endpoint": s3.url.replace("127.0.0.1", "127.0.0.2")}, ""), ({"endpoint": "http://127.0.0.1:1"}, ""),
+                      ({"endpoint": "http://169.254.169.254"}, "")):
         v = make(api, s3, **more)["id"]
-        api.refused(424, "bucket_unreachable", "POST", "/v1/sandboxes",
-                    {"image": "tiny", "volumes": [{"volume": v, "path": "/b"}]})
+        said = api.refused(424, "bucket_unreachable", "POST", "/v1/sandboxes",
+                           {"image": "tiny", "volumes": [{"volume": v, "path": "/b"}]})["message"]
+        assert why in said and "[INF]" not in said, said
         api.ok("DELETE", f"/v1/volumes/{v}")
     until(lambda: not list((stored.run / "buckets").iterdir()))
 

@@ -67,17 +67,32 @@ static _Noreturn void become_s3fs(const struct bucket_config *c, uid_t uid, uid_
     _exit(1);
 }
 
-/* Keeps the end of what it says, without what no line should hold. */
-static void listen_to(int fd, char said[SAID_SIZE])
+/* What s3fs says, line by line: "TIME [CRT] FILE:FUNCTION(LINE): what is wrong". */
+struct hearing {
+    char line[SAID_SIZE];
+    size_t n;
+};
+
+/* Keeps the last line that is not for information, from where it says what is wrong. */
+static void hear_line(const char *line, char said[SAID_SIZE])
+{
+    const char *text = strstr(line, "): ");
+    if (*line && !strstr(line, "[INF]"))
+        (void)snprintf(said, SAID_SIZE, "%s", text ? text + 3 : line);
+}
+
+static void listen_to(int fd, struct hearing *h, char said[SAID_SIZE])
 {
     char block[SAID_SIZE];
-    ssize_t n = read(fd, block, sizeof(block) - 1);
-    for (ssize_t i = 0; i < n; i++)
-        if ((unsigned char)block[i] < ' ' || (unsigned char)block[i] > '~')
-            block[i] = ' ';
-    if (n > 0) {
-        memcpy(said, block, (size_t)n);
-        said[n] = '\0';
+    ssize_t n = read(fd, block, sizeof(block));
+    for (ssize_t i = 0; i < n; i++) {
+        if (block[i] == '\n') {
+            h->line[h->n] = '\0';
+            hear_line(h->line, said);
+            h->n = 0;
+        } else if (h->n < sizeof(h->line) - 1) {
+            h->line[h->n++] = block[i] < ' ' || block[i] > '~' ? ' ' : block[i];
+        }
     }
 }
 
@@ -85,12 +100,13 @@ static void listen_to(int fd, char said[SAID_SIZE])
 static int attend(int pidfd, int output, char said[SAID_SIZE])
 {
     struct pollfd ends[] = { { pidfd, POLLIN, 0 }, { output, POLLIN, 0 } };
+    struct hearing h = { .n = 0 };
     siginfo_t si = { 0 };
     for (;;) {
         if (poll(ends, 2, -1) < 0 && errno != EINTR)
             return -errno;
         if (ends[1].revents & POLLIN)
-            listen_to(output, said);
+            listen_to(output, &h, said);
         else if (ends[1].revents)
             ends[1].fd = -1;
         if (ends[0].revents && !(ends[1].revents & POLLIN))

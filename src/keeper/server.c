@@ -135,7 +135,10 @@ void conn_result_usage(struct conn *c, int r, const struct err *err,
     struct keeper_reply reply = { .result = r, .usage = *usage };
     if (r < 0 && err) {
         (void)snprintf(reply.what, sizeof(reply.what), "%s", err->what ? err->what : "");
-        (void)snprintf(reply.msg, sizeof(reply.msg), "%.300s: %.80s", err->msg, strerror(-r));
+        /* One that has a name says all there is to say; a number's text beside it misleads. */
+        bool whole = err->what && strcmp(err->what, "no_space") != 0;
+        (void)snprintf(reply.msg, sizeof(reply.msg), "%.300s%s%.80s", err->msg, whole ? "" : ": ",
+                       whole ? "" : strerror(-r));
     }
     conn_answer(c, &reply);
 }
