@@ -188,6 +188,16 @@ def test_help_shows_examples(warren):
         assert re.search("example", page.stdout, re.I), command
 
 
+def test_help_on_several_commands_and_on_several_lines(warren):
+    group = warren("help", "net")
+    assert group.returncode == 0 and "warren net log" in group.stdout and "warren net set" in group.stdout
+    assert group.stdout == warren("net").stdout
+    wrong = warren("help", "net", "lgo")
+    assert wrong.returncode == 2 and "net lgo" in wrong.stderr and "warren net log" in wrong.stderr
+    page = warren("help", "forward").stdout.split("EXAMPLES")[1].split("EXIT STATUS")[0]
+    assert re.search(r"^ +\$ warren forward box 5432 &\n +\$ psql ", page, re.M), page
+
+
 def test_completion(warren):
     for shell in ("bash", "zsh", "fish"):
         done = warren("completion", shell)

@@ -3,6 +3,7 @@ import contextlib
 import http.server
 import json
 import os
+import re
 import signal
 import socket
 import socketserver
@@ -448,6 +449,21 @@ def test_the_command_line_says_what_was_denied(api, box, daemon):
         rows = until(lambda: [line for line in warren("net", "log", "--denied", made).splitlines() if "10.9.8.7:443" in line],
                      "the entry")
         assert "denied" in rows[0] and "reserved_address" in rows[0]
+        until(lambda: "allowed" in warren("net", "log", "--json", made) or attempt(api, made, "greet", "good.test", GREET_PORT) is None,
+              "something that was allowed")
+        told = json.loads(warren("net", "log", "--json", "--denied", made))
+        assert told and all(e["verdict"] == "denied" for e in told)
+        warren("update", "--net", "open", "--proxy", "socks5://me:secret@proxy.example.com:1080", "--net-limits", "connections=9,rate_mbps=5", made)
+        assert api.get(made)["network"] == {"preset": "open", "proxy": "socks5://me@proxy.example.com:1080"}
+        assert api.get(made)["network_limits"] == {"connections": 9, "connections_per_s": None, "rate_mbps": 5, "total_mb": None}
+        page = warren("get", made)
+        assert all(word in page for word in ("open", "socks5://me@proxy.example.com:1080", "connections=9, rate_mbps=5")) and "secret" not in page
+        warren("update", "--net-limits", "none", made)
+        assert api.get(made)["network_limits"]["connections"] is None
+        for args in (["net", "set", made, "allow", "good.test"], ["update", "--net", "open", "--rule", "deny *", made],
+                     ["update", "--proxy", "http://a.test:1", made], ["update", "--net-limits", "connections", made]):
+            done = subprocess.run([str(harness.BUILD / "warren"), *args], env=env, capture_output=True, text=True, timeout=60)
+            assert done.returncode in (1, 2) and re.search("quote it|takes the place|needs --net|connections=N", done.stderr), done
     finally:
         api.delete(made)
 

@@ -170,8 +170,8 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
 void cli_print_json(const json_t *v)
 {
     /* ASCII on a terminal: an escaped character cannot do anything to it. */
-    size_t flags =
-        JSON_INDENT(2) | JSON_ENCODE_ANY | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0);
+    size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15) |
+                   (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0);
     (void)json_dumpf(v, stdout, flags);
     (void)fputc('\n', stdout);
 }
@@ -236,24 +236,6 @@ static int run_command(struct cli *cli, int argc, char **argv)
     return r;
 }
 
-static int group_help(int argc, char **argv)
-{
-    /* "warren image" alone: the commands that begin so. */
-    size_t len = strlen(argv[0]);
-    bool any = false;
-    for (size_t i = 0; i < commands_n; i++) {
-        const struct command *c = commands[i];
-        if (strncmp(c->name, argv[0], len) == 0 && c->name[len] == ' ') {
-            if (!any && argc > 1)
-                cli_note("there is no command '%s %s'", argv[0], argv[1]);
-            (void)fprintf(argc > 1 ? stderr : stdout, "  warren %s %s\n      %s\n", c->name,
-                          c->synopsis, c->summary);
-            any = true;
-        }
-    }
-    return any ? (argc > 1 ? STATUS_USAGE : 0) : -ENOENT;
-}
-
 static int dispatch(struct cli *cli, int argc, char **argv)
 {
     _cleanup_free_ char **words = xcalloc((size_t)argc + 1, sizeof(*words));
@@ -272,7 +254,7 @@ static int dispatch(struct cli *cli, int argc, char **argv)
     }
     cli->command = command_find(n, words, &used);
     if (!cli->command) {
-        int r = group_help(n > 1 && words[1][0] == '-' ? 1 : n, words); /* "warren image --help" */
+        int r = help_group(n > 1 && words[1][0] == '-' ? 1 : n, words); /* "warren image --help" */
         return r < 0 ? unknown_command(cli, words[0]) : r;
     }
     return run_command(cli, n - used, words + used);

@@ -7,7 +7,8 @@
 
 #define ANSWER_MAX (64u << 20) /* a page of 1000 sandboxes with all their metadata */
 #define CONNECT_TIMEOUT_MS 5000L
-#define CALL_TIMEOUT_S 180L  /* making a sandbox on a machine that is swapping */
+#define CALL_TIMEOUT_S 180L  /* an answer from a machine that is swapping */
+#define WORK_TIMEOUT_S 3600L /* a POST may have to fetch an archive first, or put away gigabytes */
 #define STREAM_SILENCE_S 60L /* the daemon sends a ping every 15 s */
 #define STREAM_BUFFER 65536L /* a full output frame in one read */
 
@@ -246,6 +247,8 @@ int client_call(struct client *c, const char *method, const char *path, const js
 {
     _cleanup_free_ char *text = NULL;
     _cleanup_(request_done) struct request call = { .method = method, .path = path };
+    if (strcmp(method, "POST") == 0)
+        call.timeout_s = WORK_TIMEOUT_S;
     if (body) {
         text = json_dumps(body, JSON_COMPACT);
         if (!text)

@@ -58,6 +58,13 @@ int client_transport_error(const struct request *call, CURLcode rc, struct err *
     case CURLE_SEND_ERROR:
     case CURLE_PARTIAL_FILE:
         return err_set(err, ECONNRESET, "warrend at %s ended the connection", client_where(c));
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+        return err_set(err, EPROTO,
+                       "the certificate of warrend at %s is not trusted here; if it is of a local "
+                       "authority, `warren ca trust` trusts it, or WARREN_CA=FILE (what `warren ca "
+                       "show` prints) does for this command",
+                       client_where(c));
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
         return err_set(err, EINVAL, "'%s' is not an address; it looks like http://127.0.0.1:7070",

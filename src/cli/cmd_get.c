@@ -51,6 +51,8 @@ static void freeze_line(const json_t *s)
 static void policy_line(const json_t *policy)
 {
     char text[UNIT_TEXT_MAX];
+    const char *rule;
+    json_t *value;
     _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
     int64_t every = (int64_t)(member_real(policy, "every_s") * 1000);
     if (!json_is_object(policy))
@@ -61,6 +63,11 @@ static void policy_line(const json_t *policy)
         (void)buf_printf(&b, "before each command, ");
     if (json_is_true(json_object_get(policy, "on_stop")))
         (void)buf_printf(&b, "on stop, ");
+    json_object_foreach(json_object_get(policy, "keep"), rule, value)
+    {
+        if (json_number_value(value) > 0)
+            (void)buf_printf(&b, "keeps %s=%s, ", rule, real_text(json_number_value(value), text));
+    }
     if (b.len > 2)
         b.data[b.len - 2] = '\0';
     line("saves", b.len ? b.data : "");
@@ -95,6 +102,51 @@ static void binding_lines(const char *name, const json_t *list)
     }
 }
 
+/* A word, or rules, one below the other; and what they go through. */
+static void network_lines(const json_t *network)
+{
+    const char *name = "network", *proxy = member_text(network, "proxy");
+    const json_t *rule;
+    size_t i;
+    line(name,
+         json_is_string(network) ? json_string_value(network) : member_text(network, "preset"));
+    json_array_foreach(member_list(network, "rules"), i, rule)
+    {
+        line(name, json_string_value(rule));
+        name = "";
+    }
+    line("proxy", proxy);
+}
+
+static void limits_line(const json_t *limits)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)limits, key, value)
+    {
+        if (json_is_integer(value))
+            (void)buf_printf(&b, "%s%s=%lld", b.len ? ", " : "", key,
+                             (long long)json_integer_value(value));
+    }
+    line("net limits", b.len ? b.data : "");
+}
+
+static void volume_lines(const json_t *volumes)
+{
+    const char *name = "volumes";
+    const json_t *v;
+    size_t i;
+    json_array_foreach(volumes, i, v)
+    {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+        (void)buf_printf(&b, "%s:%s%s", member_text(v, "volume"), member_text(v, "path"),
+                         member_true(v, "read_only") ? ":ro" : "");
+        line(name, b.data);
+        name = "";
+    }
+}
+
 static void print_sandbox(const json_t *s)
 {
     char text[UNIT_TEXT_MAX];
@@ -103,10 +155,14 @@ static void print_sandbox(const json_t *s)
     line("id", member_text(s, "id"));
     line("name", member_text(s, "name"));
     const char *cause = member_text(s, "stop_cause");
+    if (strcmp(cause, "stopped") == 0) /* somebody asked for it: the state says as much */
+        cause = "";
     (void)buf_printf(&b, "%s%s%s%s", member_text(s, "state"), *cause ? " (" : "", cause,
                      *cause ? ")" : "");
     line("state", b.data);
     line("image", member_text(s, "image"));
+    line("template", member_text(s, "template"));
+    line("forked", member_text(s, "forked_from"));
     line("cpus", real_text(member_real(s, "cpus"), text));
     line("memory", size_text(member_int(s, "memory_mb") << 20, text));
     line("disk", size_text(member_int(s, "disk_mb") << 20, text));
@@ -124,7 +180,12 @@ static void print_sandbox(const json_t *s)
     moment_line("frozen", s, "frozen_at", now);
     moment_line("awake", s, "awake_until", now);
     policy_line(json_object_get(s, "checkpoints"));
+    volume_lines(member_list(s, "volumes"));
+    network_lines(json_object_get(s, "network"));
+    limits_line(json_object_get(s, "network_limits"));
     binding_lines("bindings", member_list(s, "bindings"));
+    line("preview", member_text(s, "preview"));
+    line("wake", member_text(s, "wake"));
     map_lines("env", json_object_get(s, "env"));
     map_lines("metadata", json_object_get(s, "metadata"));
 }

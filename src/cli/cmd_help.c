@@ -8,8 +8,10 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
         return 0;
     }
     const struct command *c = command_find(argc, argv, &used);
-    if (!c)
-        return cli_usage(cli, "there is no command '%s'", argv[0]);
+    if (!c) {
+        int r = help_group(argc, argv);
+        return r < 0 ? cli_usage(cli, "there is no command '%s'", argv[0]) : r;
+    }
     help_command(stdout, c);
     return 0;
 }

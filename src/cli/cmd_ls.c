@@ -17,7 +17,7 @@ struct ls_opts {
 static const struct opt ls_table[] = {
     { 0, "state", OPT_TEXT, AT(state), "STATE",
       "Only those in this state; several with commas: running,stopped.",
-      "creating running stopping stopped deleting" },
+      "creating running frozen stopping stopped pausing paused archived deleting" },
     { 0, "metadata", OPT_PAIRS, AT(metadata), "NAME=VALUE",
       "Only those with this label; given again, all must match.", NULL },
     { 0, "limit", OPT_COUNT, AT(limit), "N", "At most so many.", NULL },

@@ -1,9 +1,11 @@
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/object.h"
 #include "cli/table.h"
+#include "cli/units.h"
 
 static int run_add(struct cli *cli, const void *opts, int argc, char **argv)
 {
@@ -23,18 +25,33 @@ static int run_add(struct cli *cli, const void *opts, int argc, char **argv)
     return 0;
 }
 
+/* How long one of its own is good, or why there is none. */
+static void put_certificate(struct listing *t, const json_t *certificate)
+{
+    char left[UNIT_TEXT_MAX], text[UNIT_TEXT_MAX + 16];
+    int64_t until = member_moment(certificate, "expires_at");
+    if (!until) {
+        listing_text(t, member_text(certificate, "error"));
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%s left", duration_text(until - clock_now_ms(), left));
+    listing_text(t, text);
+}
+
 static void put_row(struct listing *t, const json_t *o)
 {
     cell_text(t, o, "name");
     cell_text(t, o, "sandbox");
     cell_int(t, o, "port");
     cell_age(t, o, "created_at");
+    put_certificate(t, json_object_get(o, "certificate"));
 }
 
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
-        { "NAME", false }, { "SANDBOX", false }, { "PORT", true }, { "AGE", true }
+        { "NAME", false }, { "SANDBOX", false },     { "PORT", true },
+        { "AGE", true },   { "CERTIFICATE", false },
     };
     static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("names", NULL);
@@ -70,7 +87,8 @@ const struct command cmd_name_ls = {
     .alias = "names",
     .summary = "List names of your own",
     .synopsis = "",
-    .description = "Lists your team's names, and the ports that they lead to.",
+    .description = "Lists your team's names, the ports that they lead to, and for how long the "
+                   "certificate that is a name's own is good, or what keeps it from one.",
     .examples = (const struct example[]){ { "All", "warren name ls" }, { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .run = run_ls,

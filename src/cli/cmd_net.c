@@ -21,17 +21,20 @@ static const struct opt log_table[] = {
       "Go on with what comes, until interrupted.", NULL },
 };
 
+#define PLACE_SIZE 300
+
 /* Where to: the name if there is one, else the address; and the port. */
-static void put_place(struct listing *t, const json_t *e)
+static const char *place_text(const json_t *e, char out[PLACE_SIZE])
 {
-    char text[300];
     const char *name = member_text(e, "name");
     const char *host = *name ? name : member_text(e, "address");
+    bool v6 = strchr(host, ':') != NULL;
     if (member_int(e, "port"))
-        (void)snprintf(text, sizeof(text), "%s:%d", host, (int)member_int(e, "port"));
+        (void)snprintf(out, PLACE_SIZE, "%s%s%s:%d", v6 ? "[" : "", host, v6 ? "]" : "",
+                       (int)member_int(e, "port"));
     else
-        (void)snprintf(text, sizeof(text), "%s", host);
-    listing_text(t, text);
+        (void)snprintf(out, PLACE_SIZE, "%s", host);
+    return out;
 }
 
 static bool is_denied(const json_t *e)
@@ -42,9 +45,10 @@ static bool is_denied(const json_t *e)
 static void put_entry(struct listing *t, const json_t *e)
 {
     const char *rule = member_text(e, "rule"), *error = member_text(e, "error");
+    char place[PLACE_SIZE];
     listing_text(t, member_text(e, "time"));
     listing_text(t, member_text(e, "kind"));
-    put_place(t, e);
+    listing_text(t, place_text(e, place));
     listing_text(t, *error ? error : member_text(e, "verdict"));
     listing_text(t, *rule ? rule : member_text(e, "reason"));
     listing_text(t, *member_text(e, "program") ? member_text(e, "program") : "-");
@@ -75,6 +79,19 @@ static void print_entries(struct cli *cli, const struct log_opts *o, const json_
     table_finish(&t);
 }
 
+static void print_json(const struct log_opts *o, const json_t *log)
+{
+    _cleanup_json_ json_t *wanted = json_array();
+    json_t *e;
+    size_t i;
+    json_array_foreach(member_list(log, "entries"), i, e)
+    {
+        if (is_wanted(o, e))
+            (void)json_array_append(wanted, e);
+    }
+    cli_print_json(wanted);
+}
+
 /* One a line, as they come: there are no columns that could fit what is not there yet. */
 static int print_now(struct cli *cli, const struct log_opts *o, const json_t *log)
 {
@@ -82,8 +99,8 @@ static int print_now(struct cli *cli, const struct log_opts *o, const json_t *lo
     size_t i;
     json_array_foreach(member_list(log, "entries"), i, e)
     {
-        char sent[UNIT_TEXT_MAX], received[UNIT_TEXT_MAX];
-        const char *name = member_text(e, "name"), *rule = member_text(e, "rule");
+        char sent[UNIT_TEXT_MAX], received[UNIT_TEXT_MAX], place[PLACE_SIZE];
+        const char *rule = member_text(e, "rule");
         const char *error = member_text(e, "error"), *program = member_text(e, "program");
         if (!is_wanted(o, e))
             continue;
@@ -94,9 +111,9 @@ static int print_now(struct cli *cli, const struct log_opts *o, const json_t *lo
             continue;
         }
         _cleanup_free_ char *line = NULL;
-        if (asprintf(&line, "%s  %s  %s:%d  %s  %s  %s  %s  %s%s", member_text(e, "time"),
-                     member_text(e, "kind"), *name ? name : member_text(e, "address"),
-                     (int)member_int(e, "port"), *error ? error : member_text(e, "verdict"),
+        if (asprintf(&line, "%s  %s  %s  %s  %s  %s  %s  %s%s", member_text(e, "time"),
+                     member_text(e, "kind"), place_text(e, place),
+                     *error ? error : member_text(e, "verdict"),
                      *rule ? rule : member_text(e, "reason"), *program ? program : "-",
                      size_text(member_int(e, "sent_bytes"), sent),
                      size_text(member_int(e, "received_bytes"), received),
@@ -146,7 +163,7 @@ static int run_log(struct cli *cli, const void *opts, int argc, char **argv)
     if (call_log(cli, argv[0], 0, false, &log, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json)
-        cli_print_json(member_list(log, "entries"));
+        print_json(o, log);
     else
         print_entries(cli, o, log);
     return 0;
@@ -205,6 +222,10 @@ static int run_set(struct cli *cli, const void *opts, int argc, char **argv)
     struct err err = ERR_INIT;
     if (!*argv[0])
         return cli_usage(cli, "an empty word names no sandbox");
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "allow") == 0 || strcmp(argv[i], "deny") == 0)
+            return cli_usage(cli, "each rule is one word for the shell: quote it, '%s %s'", argv[i],
+                             i + 1 < argc ? argv[i + 1] : "example.com");
     if (json_object_set_new(body, "network", network_of(argc - 1, argv + 1)) < 0)
         return cli_usage(cli, "a rule is text in UTF-8");
     if (o->cut)

@@ -150,7 +150,7 @@ static int run_fork(struct cli *cli, const void *opts, int argc, char **argv)
 const struct command cmd_fork = {
     .name = "fork",
     .summary = "Copy a sandbox, once or many times",
-    .synopsis = "[--count N] SANDBOX",
+    .synopsis = "[--count N] [--memory] SANDBOX",
     .description = "Makes running copies of a sandbox, with its files as they are now, and prints "
                    "their ids. The copies share what none of them changes, so ten cost about as "
                    "much as one. The checkpoint that they come from stays.",

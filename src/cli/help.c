@@ -1,4 +1,5 @@
 /* help - the command table as text a person reads: the overview, and a page for each command. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -111,6 +112,17 @@ static void environment(const struct page *p)
     }
 }
 
+/* Each of its lines is typed by itself. */
+static void example(FILE *out, const struct example *e, bool first)
+{
+    (void)fprintf(out, "%s%*s%s:\n\n", first ? "" : "\n", INDENT, "", e->what);
+    for (const char *line = e->line; *line;) {
+        size_t n = strcspn(line, "\n");
+        (void)fprintf(out, "%*s$ %.*s\n", INDENT + 4, "", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
 void help_command(FILE *out, const struct command *c)
 {
     struct page p = page_of(out);
@@ -132,8 +144,7 @@ void help_command(FILE *out, const struct command *c)
     if (c->examples && c->examples[0].line) {
         heading(&p, "EXAMPLES");
         for (const struct example *e = c->examples; e->line; e++)
-            (void)fprintf(out, "%s%*s%s:\n\n%*s$ %s\n", e == c->examples ? "" : "\n", INDENT, "",
-                          e->what, INDENT + 4, "", e->line);
+            example(out, e, e == c->examples);
     }
     heading(&p, "EXIT STATUS");
     statuses(&p, c->exit_status ? c->exit_status
@@ -168,4 +179,22 @@ void help_overview(FILE *out)
                        "  $ warren exec box python3 -V     a program in it\n"
                        "  $ warren doctor                  what this machine offers and lacks\n"
                        "\n`warren help COMMAND` explains one.\n");
+}
+
+/* "warren image" alone: the commands that begin so. */
+int help_group(int argc, char **argv)
+{
+    size_t len = strlen(argv[0]);
+    bool any = false;
+    for (size_t i = 0; i < commands_n; i++) {
+        const struct command *c = commands[i];
+        if (strncmp(c->name, argv[0], len) == 0 && c->name[len] == ' ') {
+            if (!any && argc > 1)
+                cli_note("there is no command '%s %s'", argv[0], argv[1]);
+            (void)fprintf(argc > 1 ? stderr : stdout, "  warren %s %s\n      %s\n", c->name,
+                          c->synopsis, c->summary);
+            any = true;
+        }
+    }
+    return any ? (argc > 1 ? STATUS_USAGE : 0) : -ENOENT;
 }

@@ -7,8 +7,10 @@
 #include "cli/cli.h"
 #include "cli/object.h"
 #include "cli/policy.h"
+#include "cli/units.h"
 
 #define MIB (1024 * 1024)
+#define LIMIT_NAME_MAX 32
 
 static void put_mib(json_t *o, const char *name, const struct opt_number *n)
 {
@@ -30,16 +32,54 @@ static void put_seconds(json_t *o, const char *name, const struct opt_number *ms
             o, name, ms->v % 1000 ? json_real((double)ms->v / 1000) : json_integer(ms->v / 1000));
 }
 
-/* Rules say more than a word does. */
-static void put_network(json_t *o, const struct shape *s)
+static int put_network(json_t *o, const struct shape *s, struct err *err)
 {
-    json_t *rules = s->rules.n ? json_array() : NULL;
-    for (size_t i = 0; i < s->rules.n; i++)
-        (void)json_array_append_new(rules, json_string(s->rules.items[i]));
-    if (rules)
-        (void)json_object_set_new(o, "network", json_pack("{s:o}", "rules", rules));
-    else if (s->net)
-        (void)json_object_set_new(o, "network", json_string(s->net));
+    int r = 0;
+    if (s->net && s->rules.n)
+        return err_set(err, EINVAL,
+                       "--rule takes the place of --net; to allow all the rest, end with --rule "
+                       "'allow *'");
+    if (s->proxy && !s->net && !s->rules.n)
+        return err_set(err, EINVAL, "--proxy needs --net or --rule beside it");
+    if (s->net && !s->proxy)
+        return object_text(o, "network", s->net, err);
+    if (!s->net && !s->rules.n)
+        return 0;
+    json_t *network = json_object(), *rules = json_array();
+    (void)json_object_set_new(o, "network", network);
+    for (size_t i = 0; i < s->rules.n && r == 0; i++)
+        r = list_text(rules, s->rules.items[i], err);
+    if (r == 0)
+        r = s->net ? object_text(network, "preset", s->net, err)
+                   : json_object_set(network, "rules", rules);
+    json_decref(rules);
+    return r == 0 && s->proxy ? object_text(network, "proxy", s->proxy, err) : r;
+}
+
+/* "connections=200,rate_mbps=100", or "none": the names are the API's own. */
+static int put_net_limits(json_t *o, const char *text, struct err *err)
+{
+    if (strcmp(text, "none") == 0)
+        return json_object_set_new(o, "network_limits", json_null());
+    json_t *limits = json_object();
+    (void)json_object_set_new(o, "network_limits", limits);
+    while (*text) {
+        char word[2 * LIMIT_NAME_MAX];
+        size_t n = strcspn(text, ",");
+        int64_t value;
+        bool fits = snprintf(word, sizeof(word), "%.*s", (int)n, text) < (int)sizeof(word);
+        char *equals = strchr(word, '=');
+        if (!fits || !equals || equals == word || count_parse(equals + 1, &value) < 0)
+            return err_set(err, EINVAL,
+                           "--net-limits: '%s' is none of connections=N, connections_per_s=N, "
+                           "rate_mbps=N, total_mb=N",
+                           word);
+        *equals = '\0';
+        (void)json_object_set_new(limits, word, json_integer(value));
+        text += n;
+        text += *text == ',';
+    }
+    return 0;
 }
 
 /* NAME:PATH or NAME:PATH:ro */
@@ -108,11 +148,14 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
         r = put_volumes(o, &s->volumes, err);
     if (r == 0)
         r = put_bindings(o, &s->bindings, err);
+    if (r == 0)
+        r = put_network(o, s, err);
+    if (r == 0 && s->net_limits)
+        r = put_net_limits(o, s->net_limits, err);
     if (r < 0)
         return r;
     if (s->cpus.set)
         (void)json_object_set_new(o, "cpus", json_real(s->cpus.v));
-    put_network(o, s);
     put_mib(o, "memory_mb", &s->memory);
     put_mib(o, "disk_mb", &s->disk);
     put_count(o, "pids", &s->pids);

@@ -9,7 +9,7 @@
 
 struct shape {
     const char *template, *image, *name, *user, *workdir, *on_timeout, *on_idle, *net;
-    const char *preview, *wake, *checkpoints;
+    const char *preview, *wake, *checkpoints, *net_limits, *proxy;
     struct opt_real cpus;
     struct opt_number memory, disk, pids, nofile, timeout, idle_timeout, freeze_after;
     struct opt_list env, metadata, rules, volumes, bindings;
@@ -56,11 +56,19 @@ struct shape {
 
 #define SHAPE_NET_OPTS(type_)                                                                      \
     { 0, "net", OPT_TEXT, offsetof(type_, shape.net), "WHAT",                                      \
-      "What it may reach: none (the default), agents (git hosts, models) or open.",                \
+      "What it may reach: none (the default), agents (package registries, git hosts, models) "     \
+      "or open.",                                                                                  \
       "none agents open" },                                                                        \
     { 0, "rule", OPT_LIST, offsetof(type_, shape.rules), "RULE",                                   \
       "Or by rules, in order: 'allow *.example.com 443', 'deny 203.0.113.0/24'; may be given "     \
-      "again.", NULL },                                                                            \
+      "again. For all but some: 'deny ...', then 'allow *'.", NULL },                              \
+    { 0, "proxy", OPT_TEXT, offsetof(type_, shape.proxy), "URL",                                   \
+      "With --net or --rule: what all its connections go through, http://, https:// or "           \
+      "socks5:// [USER:PASSWORD@]HOST:PORT. Other users can read your command lines.", NULL },     \
+    { 0, "net-limits", OPT_TEXT, offsetof(type_, shape.net_limits), "LIST",                        \
+      "What its network may carry: connections=N (at once), connections_per_s=N, rate_mbps=N, "    \
+      "total_mb=N, with commas between; what is left out is as the daemon has it. Or none.",       \
+      NULL },                                                                                      \
     { 0, "bind", OPT_LIST, offsetof(type_, shape.bindings), "BINDING",                             \
       "A secret that requests carry without its knowing it: SECRET@HOST[:PORT][/PATH], then "      \
       "words such as as=bearer, as=header header=x-api-key, methods=POST, name=NAME; may be "      \
