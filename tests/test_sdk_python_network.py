@@ -22,8 +22,40 @@ def test_what_was_denied_is_told(client):
         box.run(["curl", "-s", "--max-time", "20", "http://10.9.8.7/"])
         entry, = until(lambda: [e for e in box.network_log() if e.address == "10.9.8.7"], "the entry")
         assert entry.denied and (entry.reason, entry.port, entry.kind) == ("reserved_address", 80, "connection")
-        assert entry.time is not None
+        assert entry.time is not None and entry.program and entry.program.endswith("/curl") and not entry.open
         assert all(e.number > entry.number for e in box.network_log(after=entry.number))
+
+
+def test_limits_and_a_proxy(client):
+    proxied = {"preset": "open", "proxy": "socks5://me@proxy.example.com:1080"}
+    with client.create("tiny", network=proxied, network_limits={"connections": 7}) as box:
+        assert box.info.network == proxied and box.info.network_limits["connections"] == 7
+        assert box.update(network_limits=None).network_limits["connections"] is None
+
+
+def test_a_port_is_reached_from_outside(client):
+    with client.create("base", preview="private") as box:
+        box.spawn(["python3", "-m", "http.server", "8123", "--bind", "127.0.0.1"])
+        port, = until(box.ports, "the port")
+        assert (port.port, port.address) == (8123, "127.0.0.1") and f"://8123-{box.id}." in port.url
+        token = box.preview_token(8123, expires_s=60, data={"user": "ann"})
+        assert token.token and token.token in token.url and token.token not in repr(token)
+        assert [(t.id, t.port, t.data, t.token) for t in box.preview_tokens()] == [(token.id, 8123, {"user": "ann"}, None)]
+        box.revoke_preview_token(token.id)
+        assert box.preview_tokens() == []
+        assert client.names.add("sdk.example.com", box.id, 8123).sandbox == box.id
+        assert (client.names.get("sdk.example.com").port, [n.name for n in client.names.list()]) == (8123, ["sdk.example.com"])
+        client.names.delete("sdk.example.com")
+        assert client.names.list() == []
+
+
+def test_what_it_did_is_on_one_page(client):
+    with client.create("base") as box:
+        box.run("echo x > /root/new", check=True)
+        assert "/root/new" in [c["path"] for c in box.changes()["changes"]]
+        page = box.blast()
+        assert page["network"] == "none" and page["files"]["added"] >= 1
+        assert box.network_usage()["egress"]["connections"] == 0
 
 
 def test_a_template_has_a_network(client):

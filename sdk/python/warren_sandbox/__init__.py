@@ -12,7 +12,7 @@ from .errors import (ApiError, CommandError, Conflict, ConnectionFailed, Failed,
                      SandboxGone, Unauthorized, Unavailable, WarrenError)
 from .files import Files, PolledWatch, Watch
 from .models import (Binding, Change, Checkpoint, Comparison, Entry, Event, ExecEvent, FileEvent, FileUsage, Image, Key, Lease, Match,
-                     Network, NetworkEntry, ProcessInfo, ReplaceResult, Result, SandboxInfo, SandboxUsage,
+                     Name, Network, NetworkEntry, Port, PreviewToken, ProcessInfo, ReplaceResult, Result, SandboxInfo, SandboxUsage,
                      SearchResult, Secret, Team, Template, Usage, VolumeCheckpoint, VolumeInfo,
                      WriteResult)
 from .process import Events, Process, Processes
@@ -23,8 +23,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ApiError", "Binding", "Client", "CommandError", "Conflict", "ConnectionFailed", "Entry", "Event",
     "Events", "ExecEvent", "Failed", "FileEvent", "FileUsage", "Files", "Forbidden", "Image",
-    "InvalidRequest", "Key", "Lease", "Match", "Network", "NetworkEntry", "NoSpace", "NotFound",
-    "PolledWatch", "Process", "ProcessInfo", "Processes", "ProtocolError", "RateLimited",
+    "InvalidRequest", "Key", "Lease", "Match", "Name", "Network", "NetworkEntry", "NoSpace", "NotFound",
+    "PolledWatch", "Port", "PreviewToken", "Process", "ProcessInfo", "Processes", "ProtocolError", "RateLimited",
     "ReplaceResult", "RequestTimeout", "Result", "Sandbox", "SandboxGone", "SandboxInfo",
     "SandboxUsage", "Sandboxes", "SearchResult", "Secret", "Secrets", "Team", "Template",
     "Change", "Checkpoint", "Checkpoints", "Comparison", "Unauthorized", "Unavailable", "Usage", "Volume", "VolumeCheckpoint", "VolumeInfo", "Volumes", "WarrenError",

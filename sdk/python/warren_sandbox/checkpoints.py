@@ -30,7 +30,7 @@ class Checkpoints(Noun):
         """A new sandbox with its files."""
         return Sandbox(self._transport, SandboxInfo.of(self._transport.call(
             "POST", f"/v1/checkpoints/{quote(who)}/sandboxes", given(name=name, memory=memory),
-            headers=once())))
+            headers=once(), timeout=None)))
 
     def diff(self, a: str, b: str, *paths: str, text: bool = False, limit: Optional[int] = None
              ) -> Comparison:

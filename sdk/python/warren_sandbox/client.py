@@ -11,7 +11,7 @@ from ._http import Lines, Response, Transport, given, quote
 from ._noun import Noun, once
 from .checkpoints import Checkpoints
 from .files import Data, body_of
-from .models import Event, Image, Key, Network, Team, Template, Usage
+from .models import Event, Image, Key, Name, Network, Team, Template, Usage
 from .sandbox import Sandbox, Sandboxes
 from .storage import Secrets, Volumes
 
@@ -120,6 +120,25 @@ class Templates(Noun):
         self._transport.call("DELETE", f"/v1/templates/{quote(name)}")
 
 
+class Names(Noun):
+    """``client.names``: names of one's own that lead to a port of a sandbox."""
+
+    def add(self, name: str, sandbox: str, port: int) -> Name:
+        """One that is there already is moved."""
+        return Name.of(self._transport.call("POST", "/v1/names",
+                                            {"name": name, "sandbox": sandbox, "port": port}))
+
+    def list(self) -> List[Name]:
+        return [Name.of(n) for n in self._pages("/v1/names", "names")]
+
+    def get(self, name: str) -> Name:
+        return Name.of(self._transport.call("GET", f"/v1/names/{quote(name)}"))
+
+    def delete(self, name: str) -> None:
+        """It leads nowhere from now on."""
+        self._transport.call("DELETE", f"/v1/names/{quote(name)}")
+
+
 class Keys(Noun):
     """``client.keys``."""
 
@@ -217,6 +236,7 @@ class Client:
         self.volumes = Volumes(self.transport)
         self.checkpoints = Checkpoints(self.transport)
         self.secrets = Secrets(self.transport)
+        self.names = Names(self.transport)
         self.keys = Keys(self.transport)
         self.teams = Teams(self.transport)
         self.events = Events(self.transport)

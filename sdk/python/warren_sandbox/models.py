@@ -9,7 +9,8 @@ from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar, Union
 
 T = TypeVar("T", bound="Model")
 
-# What a sandbox may reach: "none", "agents", "open", or {"rules": ["allow *.example.com 443", …]}.
+# What a sandbox may reach: "none", "agents", "open", or {"rules": ["allow *.example.com 443", …]}; with a
+# proxy, {"preset": "open", "proxy": "socks5://…"} or rules beside it.
 Network = Union[str, Dict[str, Any]]
 
 # A secret that requests carry: {"secret": "openai", "host": "api.openai.com", "as": "bearer"}, or one
@@ -64,6 +65,7 @@ class SandboxInfo(Model):
     env: Dict[str, str] = dataclasses.field(default_factory=dict)
     metadata: Dict[str, str] = dataclasses.field(default_factory=dict)
     network: Network = "none"
+    network_limits: Dict[str, Any] = dataclasses.field(default_factory=dict)
     bindings: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
     volumes: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
     preview: str = "public"
@@ -123,12 +125,51 @@ class NetworkEntry(Model):
     reason: str = ""
     rule: Optional[str] = None
     error: Optional[str] = None
+    program: Optional[str] = None
+    binding: Optional[str] = None
+    open: bool = False
     sent_bytes: int = 0
     received_bytes: int = 0
 
     @property
     def denied(self) -> bool:
         return self.verdict == "denied"
+
+
+@dataclasses.dataclass
+class Port(Model):
+    """What listens in a sandbox, and where it is reached from outside."""
+
+    port: int = 0
+    address: str = ""
+    protocol: str = ""
+    program: Optional[str] = None
+    url: Optional[str] = None
+
+
+@dataclasses.dataclass
+class PreviewToken(Model):
+    """Lets its bearer into a sandbox's previews. ``token`` and ``url`` are told once, by who makes it."""
+
+    id: str = ""
+    sandbox: str = ""
+    port: Optional[int] = None
+    data: Optional[Dict[str, Any]] = None
+    token: Optional[str] = dataclasses.field(default=None, repr=False)
+    url: Optional[str] = dataclasses.field(default=None, repr=False)
+    created_at: Optional[datetime.datetime] = None
+    expires_at: Optional[datetime.datetime] = None
+
+
+@dataclasses.dataclass
+class Name(Model):
+    """A name of one's own that leads to a port of a sandbox."""
+
+    name: str = ""
+    sandbox: str = ""
+    port: int = 0
+    certificate: Optional[Dict[str, Any]] = None
+    created_at: Optional[datetime.datetime] = None
 
 
 def _bytes_of(value: Mapping[str, Any], name: str) -> bytes:

@@ -8,8 +8,8 @@ from ._http import Lines, Transport, given, quote
 from .errors import ApiError, CommandError
 from .files import Files
 from ._noun import Noun, once
-from .models import (Binding, Checkpoint, Image, Lease, Network, NetworkEntry, Result, SandboxInfo,
-                     SandboxUsage)
+from .models import (Binding, Checkpoint, Image, Lease, Network, NetworkEntry, Port, PreviewToken, Result,
+                     SandboxInfo, SandboxUsage)
 from .process import Command, Events, Process, Processes, collect, spec_of
 
 
@@ -50,9 +50,11 @@ class Sandbox:
     def _ask(self, method: str, what: str, members: Optional[Dict[str, Any]] = None,
              if_match: Optional[str] = None) -> SandboxInfo:
         seen: Dict[str, str] = {}
+        # What is started may have to be fetched from object storage first, whatever that takes.
+        patience: Dict[str, Any] = {"timeout": None} if method == "POST" else {}
         self.info = SandboxInfo.of(self._transport.call(
             method, self._path + what, members, seen=seen,
-            headers={"If-Match": if_match} if if_match else None))
+            headers={"If-Match": if_match} if if_match else None, **patience))
         self.etag = seen.get("etag")
         return self.info
 
@@ -62,7 +64,7 @@ class Sandbox:
 
     def update(self, *, if_match: Optional[str] = None, **changes: Any) -> SandboxInfo:
         """Change ``name``, ``metadata``, ``env``, ``timeout_s``, ``idle_timeout_s``, ``on_timeout``,
-        ``on_idle``, ``freeze_after_s``, ``checkpoints``, ``network``, ``bindings``, ``preview``, ``wake``, ``cpus``, ``memory_mb``, ``pids``
+        ``on_idle``, ``freeze_after_s``, ``checkpoints``, ``network``, ``network_limits``, ``bindings``, ``preview``, ``wake``, ``cpus``, ``memory_mb``, ``pids``
         or ``disk_mb``; ``None`` takes a value away.
         ``if_match=sandbox.etag``: only if nobody changed it since (else ``Conflict``)."""
         return self._ask("PATCH", "", changes, if_match)
@@ -89,6 +91,44 @@ class Sandbox:
                                       query={"after": after or None})
         return [NetworkEntry.of(e) for e in answer["entries"]]
 
+    def network_usage(self) -> Dict[str, Any]:
+        """What its network carried since it was made: ``egress``, ``previews``, and by ``hosts``."""
+        return dict(self._transport.call("GET", self._path + "/network/usage"))
+
+    def blast(self) -> Dict[str, Any]:
+        """What it can reach and has reached: hosts, secrets, ports, volumes, programs, files."""
+        return dict(self._transport.call("GET", self._path + "/blast"))
+
+    def changes(self, *, limit: Optional[int] = None) -> Dict[str, Any]:
+        """Which files it changed since it was made from its image."""
+        return dict(self._transport.call("GET", self._path + "/changes", query={"limit": limit}))
+
+    # -- its ports from outside
+
+    def ports(self) -> List[Port]:
+        """What listens in it now, each with the address (``url``) that leads there."""
+        return [Port.of(p) for p in
+                Noun(self._transport)._pages(f"{self._path}/ports", "ports")]
+
+    def preview_token(self, port: Optional[int] = None, *, expires_s: Optional[float] = None,
+                      data: Optional[Mapping[str, Any]] = None) -> PreviewToken:
+        """Let its bearer into one port, or all; ``data`` reaches the server inside with each request, as
+        ``X-Verified-User-Data``. A browser opens its ``url``, a program sends ``X-Warren-Preview-Token``."""
+        return PreviewToken.of(self._transport.call(
+            "POST", self._path + "/previews/tokens",
+            given(port=port, expires_s=expires_s, data=dict(data) if data is not None else None)))
+
+    def preview_tokens(self) -> List[PreviewToken]:
+        """Those that are good now."""
+        return [PreviewToken.of(t) for t in
+                Noun(self._transport)._pages(f"{self._path}/previews/tokens", "tokens")]
+
+    def revoke_preview_token(self, id: str) -> None:
+        """By its id; refused within a second."""
+        self._transport.call("DELETE", f"{self._path}/previews/tokens/{quote(id)}")
+
+    # -- stopping, sleeping, going back
+
     def stop(self, *, if_match: Optional[str] = None) -> SandboxInfo:
         """End its processes, keep its files."""
         return self._ask("POST", "/stop", None, if_match)
@@ -111,7 +151,8 @@ class Sandbox:
         """Keep its files as they are now, with ``memory`` its processes too; it goes on."""
         return Checkpoint.of(self._transport.call(
             "POST", f"{self._path}/checkpoints",
-            given(name=name, comment=comment, metadata=metadata, memory=memory or None), headers=once()))
+            given(name=name, comment=comment, metadata=metadata, memory=memory or None), headers=once(),
+            timeout=None))
 
     def checkpoints(self) -> List[Checkpoint]:
         """Its checkpoints, the oldest first."""
@@ -125,7 +166,7 @@ class Sandbox:
     def fork(self, count: int = 1, *, memory: bool = False) -> List["Sandbox"]:
         """Copies of it, all running; with ``memory`` they go on with its processes."""
         made = self._transport.call("POST", f"{self._path}/fork", {"count": count, "memory": memory},
-                                    headers=once())
+                                    headers=once(), timeout=None)
         return [Sandbox(self._transport, SandboxInfo.of(s)) for s in made["sandboxes"]]
 
     def archive(self) -> SandboxInfo:
@@ -244,12 +285,14 @@ class Sandboxes:
                on_timeout: Optional[str] = None, idle_timeout_s: Optional[float] = None,
                on_idle: Optional[str] = None, freeze_after_s: Optional[float] = None,
                checkpoints: Optional[Mapping[str, Any]] = None, network: Optional[Network] = None,
+               network_limits: Optional[Mapping[str, int]] = None,
                bindings: Optional[Iterable[Binding]] = None,
                volumes: Optional[Mapping[str, str]] = None, preview: Optional[str] = None,
                wake: Optional[str] = None,
                idempotency_key: Optional[str] = None) -> Sandbox:
         """Make a sandbox, running when this returns. ``network``: what it may reach (see
-        ``Sandbox.set_network``), nothing unless given. ``bindings``: secrets that its requests
+        ``Sandbox.set_network``), nothing unless given; ``network_limits``: how much of it, ``{"connections": 200,
+        "rate_mbps": 100}``. ``bindings``: secrets that its requests
         carry (see ``Sandbox.set_bindings``). ``freeze_after_s``: of idleness, until its work
         stands still. ``checkpoints``: those it takes by itself, ``{"every_s": 600, "on_stop": True,
         "keep": {"last": 10}}``. ``volumes``: where it sees which, by path,
@@ -261,6 +304,7 @@ class Sandboxes:
                      timeout_s=timeout_s, on_timeout=on_timeout, idle_timeout_s=idle_timeout_s,
                      on_idle=on_idle, freeze_after_s=freeze_after_s,
                      checkpoints=dict(checkpoints) if checkpoints else None, network=network, preview=preview, wake=wake,
+                     network_limits=dict(network_limits) if network_limits else None,
                      bindings=list(bindings) if bindings is not None else None,
                      volumes=[_mount(*v) for v in volumes.items()] if volumes else None)
         info = self._transport.call(

@@ -30,7 +30,7 @@ export class Checkpoints {
   async start(who: string, spec: { name?: string; memory?: boolean } = {}, options: CallOptions = {}): Promise<Sandbox> {
     const path = `/v1/checkpoints/${quote(who)}/sandboxes`;
     return new Sandbox(this.transport,
-      await this.transport.call<SandboxInfo>("POST", path, { json: spec, headers: { "Idempotency-Key": newKey() }, ...options }));
+      await this.transport.call<SandboxInfo>("POST", path, { json: spec, headers: { "Idempotency-Key": newKey() }, timeoutMs: 0, ...options }));
   }
 
   /** Which files differ on the way from `a` to `b`; either may be a sandbox: its files as they are now. */

@@ -2,7 +2,7 @@
 import { Checkpoints } from "./checkpoints.js";
 import { ProtocolError } from "./errors.js";
 import { CallOptions, Body, Fetch, Lines, Transport, quote } from "./http.js";
-import type { Event, Image, ImageProgress, Key, Network, Quotas, SandboxSpec, Team, Template, TemplateSpec, Usage } from "./models.js";
+import type { Event, Image, ImageProgress, Key, Name, NetworkPreset, Quotas, SandboxSpec, Team, Template, TemplateSpec, Usage } from "./models.js";
 import { Sandbox, Sandboxes, newKey } from "./sandbox.js";
 import { Secrets, Volumes } from "./storage.js";
 
@@ -101,7 +101,7 @@ export class Images {
   /** Build from a context (a tar with a Dockerfile): steps, output, and at last the image. `network` is what its
    *  commands may reach, "open" unless given. */
   build(name: string, context: Body,
-    how: { dockerfile?: string; target?: string; args?: Record<string, string>; no_cache?: boolean; network?: Network } = {},
+    how: { dockerfile?: string; target?: string; args?: Record<string, string>; no_cache?: boolean; network?: NetworkPreset | { rules: string[] } } = {},
     options: CallOptions = {}): Promise<Lines<ImageProgress>> {
     const { dockerfile, target, args = {}, no_cache } = how;
     const network = typeof how.network === "object" ? how.network.rules.join("\n") : how.network;
@@ -206,6 +206,29 @@ export class Events {
   }
 }
 
+/** `client.names`: names of one's own that lead to a port of a sandbox. */
+export class Names {
+  constructor(private readonly transport: Transport) {}
+
+  /** One that is there already is moved. */
+  add(name: string, sandbox: string, port: number, options: CallOptions = {}): Promise<Name> {
+    return this.transport.call<Name>("POST", "/v1/names", { json: { name, sandbox, port }, ...options });
+  }
+
+  list(options: CallOptions = {}): Promise<Name[]> {
+    return all(this.transport.pages<Name>("/v1/names", "names", {}, options));
+  }
+
+  get(name: string, options: CallOptions = {}): Promise<Name> {
+    return this.transport.call<Name>("GET", `/v1/names/${quote(name)}`, options);
+  }
+
+  /** It leads nowhere from now on. */
+  async delete(name: string, options: CallOptions = {}): Promise<void> {
+    await this.transport.call("DELETE", `/v1/names/${quote(name)}`, options);
+  }
+}
+
 export class Client {
   readonly transport: Transport;
   readonly sandboxes: Sandboxes;
@@ -214,6 +237,7 @@ export class Client {
   readonly volumes: Volumes;
   readonly checkpoints: Checkpoints;
   readonly secrets: Secrets;
+  readonly names: Names;
   readonly keys: Keys;
   readonly teams: Teams;
   readonly events: Events;
@@ -229,6 +253,7 @@ export class Client {
     this.volumes = new Volumes(this.transport);
     this.checkpoints = new Checkpoints(this.transport);
     this.secrets = new Secrets(this.transport);
+    this.names = new Names(this.transport);
     this.keys = new Keys(this.transport);
     this.teams = new Teams(this.transport);
     this.events = new Events(this.transport);

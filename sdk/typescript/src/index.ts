@@ -1,6 +1,6 @@
 /** Warren's client for JavaScript: isolated Linux computers for agents and untrusted code. */
 export { Checkpoints } from "./checkpoints.js";
-export { Client, Events, Images, Keys, Teams, Templates } from "./client.js";
+export { Client, Events, Images, Keys, Names, Teams, Templates } from "./client.js";
 export type { ClientOptions } from "./client.js";
 export * from "./errors.js";
 export { Files, PolledWatch, Watch } from "./files.js";

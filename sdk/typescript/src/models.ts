@@ -2,8 +2,23 @@
 
 export type Command = string | readonly string[];
 
-/** What a sandbox may reach: a set of rules by its name, or rules such as `allow *.example.com 443`, in order. */
-export type Network = "none" | "agents" | "open" | { rules: string[] };
+/** A set of rules by its name. */
+export type NetworkPreset = "none" | "agents" | "open";
+
+/** What a sandbox may reach: a set of rules by its name, or rules such as `allow *.example.com 443`, in order; and
+ *  perhaps a proxy that all of it goes through. */
+export type Network = NetworkPreset | { rules: string[]; proxy?: string | null } | { preset: NetworkPreset; proxy?: string | null };
+
+/** How much a network may carry; null: as the daemon has it. */
+export interface NetworkLimits {
+  /** At once. */
+  connections?: number | null;
+  connections_per_s?: number | null;
+  /** Each way. */
+  rate_mbps?: number | null;
+  /** Both ways, ever. */
+  total_mb?: number | null;
+}
 
 /** A secret that requests carry, added on their way out: the value is never inside. */
 export interface Binding {
@@ -71,6 +86,7 @@ export interface SandboxSpec {
   metadata?: Record<string, string>;
   /** Default: nothing but itself. */
   network?: Network;
+  network_limits?: NetworkLimits | null;
   /** Objects, or lines such as `openai@api.openai.com/v1/* as=bearer`. */
   bindings?: (Binding | string)[] | null;
   volumes?: Mount[];
@@ -105,6 +121,7 @@ export interface SandboxInfo {
   env: Record<string, string>;
   metadata: Record<string, string>;
   network: Network;
+  network_limits: NetworkLimits;
   bindings: Binding[];
   volumes: Mount[];
   preview: "public" | "private";
@@ -150,8 +167,60 @@ export interface NetworkEntry {
   reason: string;
   rule: string | null;
   error: string | null;
+  program: string | null;
+  /** The secret that it carried. */
+  binding: string | null;
+  /** It is not over yet. */
+  open: boolean;
   sent_bytes: number;
   received_bytes: number;
+}
+
+/** What a network carried. */
+export interface NetworkSum {
+  connections: number;
+  sent_bytes: number;
+  received_bytes: number;
+  denied: number;
+}
+
+/** What a sandbox's network carried since it was made. */
+export interface NetworkUsage {
+  egress: NetworkSum;
+  previews: { requests: number; sent_bytes: number; received_bytes: number };
+  hosts: ({ host: string; first: string | null; last: string | null } & NetworkSum)[];
+  /** Of hosts that are not listed. */
+  other: NetworkSum;
+}
+
+/** What listens in a sandbox, and where it is reached from outside. */
+export interface Port {
+  port: number;
+  address: string;
+  protocol: string;
+  program: string | null;
+  url: string | null;
+}
+
+/** Lets its bearer into a sandbox's previews; `token` and `url` are told once, to who makes it. */
+export interface PreviewToken {
+  id: string;
+  sandbox: string;
+  port: number | null;
+  data: Record<string, unknown> | null;
+  created_at: string;
+  expires_at: string;
+  token?: string;
+  url?: string | null;
+}
+
+/** A name of one's own that leads to a port of a sandbox. */
+export interface Name {
+  name: string;
+  sandbox: string;
+  port: number;
+  created_at: string;
+  certificate: { expires_at: string | null; error: string | null; next_try_at: string | null } | null;
 }
 
 export type EndReason = "exit" | "signal" | "oom" | "timeout";

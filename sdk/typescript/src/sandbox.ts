@@ -2,7 +2,7 @@
 import { ApiError } from "./errors.js";
 import { Files } from "./files.js";
 import { CallOptions, Lines, Transport, parted, quote } from "./http.js";
-import type { Binding, Checkpoint, Command, Image, Lease, Network, NetworkEntry, Result, SandboxInfo, SandboxSpec, SandboxUsage } from "./models.js";
+import type { Binding, Checkpoint, Command, Image, Lease, Network, NetworkEntry, NetworkUsage, Port, PreviewToken, Result, SandboxInfo, SandboxSpec, SandboxUsage } from "./models.js";
 import { ExecStream, Process, Processes, RunOptions, StartOptions, StreamOptions, collect, specOf } from "./process.js";
 
 const once = () => ({ "Idempotency-Key": newKey() });
@@ -52,6 +52,8 @@ export class Sandbox {
       json,
       headers: versionHeaders(options),
       signal: options.signal,
+      // What is started may have to be fetched from object storage first, whatever that takes.
+      ...(method === "POST" ? { timeoutMs: 0 } : {}),
       seen: (headers) => (this.etag = headers.get("ETag") ?? undefined),
     });
     return this.info;
@@ -91,6 +93,47 @@ export class Sandbox {
     return (await this.transport.call<{ entries: NetworkEntry[] }>("GET", path, { query: { after }, signal })).entries;
   }
 
+  /** What its network carried since it was made, by host. */
+  networkUsage(options: CallOptions = {}): Promise<NetworkUsage> {
+    return this.transport.call<NetworkUsage>("GET", this.path + "/network/usage", options);
+  }
+
+  /** What it can reach and has reached: hosts, secrets, ports, volumes, programs, files. */
+  blast(options: CallOptions = {}): Promise<Record<string, unknown>> {
+    return this.transport.call<Record<string, unknown>>("GET", this.path + "/blast", options);
+  }
+
+  /** Which files it changed since it was made from its image. */
+  changes(options: { limit?: number } & CallOptions = {}): Promise<Record<string, unknown>> {
+    const { limit, signal } = options;
+    return this.transport.call<Record<string, unknown>>("GET", this.path + "/changes", { query: { limit }, signal });
+  }
+
+  /** What listens in it now, each with the address (`url`) that leads there from outside. */
+  async ports(options: CallOptions = {}): Promise<Port[]> {
+    const found: Port[] = [];
+    for await (const one of this.transport.pages<Port>(`${this.path}/ports`, "ports", {}, options)) found.push(one);
+    return found;
+  }
+
+  /** Let its bearer into one port, or all; `data` reaches the server inside with each request, as
+   *  `X-Verified-User-Data`. A browser opens its `url`, a program sends `X-Warren-Preview-Token`. */
+  previewToken(spec: { port?: number; expires_s?: number; data?: Record<string, unknown> } = {}, options: CallOptions = {}): Promise<PreviewToken> {
+    return this.transport.call<PreviewToken>("POST", this.path + "/previews/tokens", { json: spec, ...options });
+  }
+
+  /** The preview tokens that are good now. */
+  async previewTokens(options: CallOptions = {}): Promise<PreviewToken[]> {
+    const found: PreviewToken[] = [];
+    for await (const one of this.transport.pages<PreviewToken>(`${this.path}/previews/tokens`, "tokens", {}, options)) found.push(one);
+    return found;
+  }
+
+  /** By its id; refused within a second. */
+  async revokePreviewToken(id: string, options: CallOptions = {}): Promise<void> {
+    await this.transport.call("DELETE", `${this.path}/previews/tokens/${quote(id)}`, options);
+  }
+
   /** End its processes, keep its files. */
   stop(options: VersionOptions = {}): Promise<SandboxInfo> {
     return this.ask("POST", "/stop", undefined, options);
@@ -111,7 +154,7 @@ export class Sandbox {
   /** Keep its files as they are now, with `memory` its processes too; it goes on. */
   checkpoint(spec: { name?: string; comment?: string; metadata?: Record<string, string>; memory?: boolean } = {},
     options: CallOptions = {}): Promise<Checkpoint> {
-    return this.transport.call<Checkpoint>("POST", `${this.path}/checkpoints`, { json: spec, headers: once(), ...options });
+    return this.transport.call<Checkpoint>("POST", `${this.path}/checkpoints`, { json: spec, headers: once(), timeoutMs: 0, ...options });
   }
 
   /** Its checkpoints, the oldest first. */
@@ -131,7 +174,7 @@ export class Sandbox {
   async fork(options: CallOptions & { count?: number; memory?: boolean } = {}): Promise<Sandbox[]> {
     const { count = 1, memory = false, ...rest } = options;
     const made = await this.transport.call<{ sandboxes: SandboxInfo[] }>("POST", `${this.path}/fork`,
-      { json: { count, memory }, headers: once(), ...rest });
+      { json: { count, memory }, headers: once(), timeoutMs: 0, ...rest });
     return made.sandboxes.map((info) => new Sandbox(this.transport, info));
   }
 

@@ -38,6 +38,41 @@ test("what was denied is told", async () => {
   });
 });
 
+test("limits and a proxy", async () => {
+  const network = { preset: "open", proxy: "socks5://me@proxy.example.com:1080" };
+  await client.sandboxes.with({ image: "tiny", network, network_limits: { connections: 7 } }, async (box) => {
+    assert.deepEqual([box.info.network, box.info.network_limits.connections], [network, 7]);
+  });
+});
+
+test("a port is reached from outside", async () => {
+  await client.sandboxes.with({ image: "base", preview: "private" }, async (box) => {
+    await box.spawn(["python3", "-m", "http.server", "8123"]);
+    let ports = [];
+    while (!ports.length) ports = await box.ports();
+    assert.equal(ports[0].port, 8123);
+    assert.ok(ports[0].url.includes(`://8123-${box.id}.`));
+    const token = await box.previewToken({ port: 8123, expires_s: 60, data: { user: "ann" } });
+    assert.ok(token.url.includes(token.token));
+    assert.deepEqual((await box.previewTokens()).map((t) => [t.id, t.token]), [[token.id, undefined]]);
+    await box.revokePreviewToken(token.id);
+    assert.deepEqual(await box.previewTokens(), []);
+    assert.equal((await client.names.add("ts.example.com", box.id, 8123)).sandbox, box.id);
+    assert.ok((await client.names.list()).some((n) => n.name === "ts.example.com"));
+    await client.names.delete("ts.example.com");
+    await assert.rejects(client.names.get("ts.example.com"), warren.NotFound);
+  });
+});
+
+test("what it did is on one page", async () => {
+  await client.sandboxes.with({ image: "tiny" }, async (box) => {
+    await box.run("echo x > /root/new", { check: true });
+    assert.ok((await box.changes()).changes.some((c) => c.path === "/root/new"));
+    assert.equal((await box.blast()).network, "none");
+    assert.equal((await box.networkUsage()).egress.connections, 0);
+  });
+});
+
 test("rules that are none are refused", async () => {
   await assert.rejects(client.create({ image: "tiny", network: { rules: ["perhaps"] } }),
     (e) => e instanceof warren.InvalidRequest && e.code === "invalid_network");
