@@ -400,7 +400,7 @@ def test_what_was_made_ahead_is_of_its_kind(api):
 
 
 @pytest.mark.parametrize("network", [
-    "all", 7, ["open"], {}, {"rules": "allow *"}, {"rules": [7]}, {"rules": ["allow"]}, {"rules": ["allow a.test\nallow *"]},
+    "all", 7, ["open"], {}, {"rules": "allow *"}, {"rules": [7]}, {"rules": ["allow"]}, {"rules": ["open"]}, {"rules": ["allow", "a.test"]}, {"rules": ["allow a.test\nallow *"]},
     {"rules": ["allow a.test udp"]}, {"rules": ["permit a.test"]}, {"rules": ["allow *"] * 300}, {"rules": [], "x": 1},
     "allow *"])
 def test_what_is_no_network_is_refused(api, network):
