@@ -47,6 +47,9 @@ def test_objects_are_files_in_several_sandboxes(stored, s3):
     api.out(a, "echo user > /b/u", user="1000:1000")
     assert api.out(b, "cat /deep/b/d/f /deep/b/u") == "new\nuser\n"
     assert api.exec(b, "mount -o remount,rw /deep/b; mount -o remount,bind,rw /deep/b; echo x > /deep/b/no")["exit_code"] != 0
+    for path, body in (("pause", None), ("checkpoints", {"memory": True}), ("fork", {"memory": True})):
+        assert "'/b'" in api.refused(409, "cannot_dump", "POST", f"/v1/sandboxes/{a}/{path}", body)["message"]
+    assert api.out(a, "cat /b/d/f") == "new\n"  # it goes on
     api.delete(a)
     api.delete(b)
     api.ok("DELETE", f"/v1/volumes/{v['id']}")
