@@ -331,6 +331,13 @@ def test_python_client(home, box):
         mine = client.sandboxes.get(box)
         assert mine.archive().state == "archived"
         assert mine.start().state == "running"
+        kept = mine.checkpoint("kept")
+        assert client.checkpoints.archive("kept").local
+        away = client.checkpoints.archive("kept", keep_local=False)
+        assert away.id == kept.id and not away.local and away.archived_at
+        assert client.checkpoints.fetch("kept").local
+        client.checkpoints.unarchive("kept")
+        assert client.checkpoints.get("kept").archived_at is None
 
 
 def test_without_a_storage(api):

@@ -1,10 +1,11 @@
 """Checkpoints: a sandbox's files at one moment, to go back to and to go on from in several ways."""
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import Any, Dict, List, Optional
 
 from ._http import Response, given, quote
 from ._noun import Noun, once
+from .errors import ProtocolError
 from .files import Data, body_of
 from .models import Checkpoint, Comparison, SandboxInfo
 from .sandbox import Sandbox
@@ -39,6 +40,26 @@ class Checkpoints(Noun):
         return Comparison.of(self._transport.call(
             "GET", f"/v1/checkpoints/{quote(a)}/diff",
             query={"to": b, "path": list(paths) or None, "text": text or None, "limit": limit}))
+
+    def archive(self, who: str, *, keep_local: bool = True) -> Checkpoint:
+        """Its files go to the daemon's object storage; ``keep_local=False``: and are here no longer. Using it fetches
+        them again."""
+        return self._moved(who, "archive", {"keep_local": keep_local})
+
+    def fetch(self, who: str) -> Checkpoint:
+        """Its files are here again; the archive stays."""
+        return self._moved(who, "fetch", {})
+
+    def unarchive(self, who: str) -> None:
+        """Remove its archive; its files must be here."""
+        self._transport.call("DELETE", f"/v1/checkpoints/{quote(who)}/archive", timeout=None)
+
+    def _moved(self, who: str, how: str, body: Dict[str, Any]) -> Checkpoint:
+        with self._transport.lines("POST", f"/v1/checkpoints/{quote(who)}/{how}", body) as lines:
+            for line in lines:
+                if line.get("type") == "checkpoint":
+                    return Checkpoint.of(line["checkpoint"])
+        raise ProtocolError("the stream ended without a checkpoint")
 
     def export(self, who: str, *, image: bool = True) -> Response:
         """All of it as one file; read it in chunks. ``image=False`` leaves out the layers of its image,

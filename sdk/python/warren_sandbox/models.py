@@ -479,6 +479,8 @@ class Checkpoint(Model):
     memory: bool = False
     memory_bytes: int = 0
     created_at: Optional[datetime.datetime] = None
+    local: bool = True
+    archived_at: Optional[datetime.datetime] = None
     frozen_ms: Optional[float] = None
 
 

@@ -1,4 +1,5 @@
 /** Checkpoints: a sandbox's files at one moment, to go back to and to go on from in several ways. */
+import { ProtocolError } from "./errors.js";
 import { Body, CallOptions, Transport, quote } from "./http.js";
 import type { Checkpoint, Comparison, SandboxInfo } from "./models.js";
 import { Sandbox, newKey } from "./sandbox.js";
@@ -39,6 +40,29 @@ export class Checkpoints {
       query: { to: b, path: wanted.paths, text: wanted.text || undefined, limit: wanted.limit },
       ...options,
     });
+  }
+
+  /** Its files go to the daemon's object storage; `keep_local: false`: and are here no longer. Using it fetches them again. */
+  archive(who: string, how: { keep_local?: boolean } = {}, options: CallOptions = {}): Promise<Checkpoint> {
+    return this.moved(who, "archive", how, options);
+  }
+
+  /** Its files are here again; the archive stays. */
+  fetch(who: string, options: CallOptions = {}): Promise<Checkpoint> {
+    return this.moved(who, "fetch", {}, options);
+  }
+
+  /** Remove its archive; its files must be here. */
+  async unarchive(who: string, options: CallOptions = {}): Promise<void> {
+    await this.transport.call("DELETE", `/v1/checkpoints/${quote(who)}/archive`, { timeoutMs: 0, ...options });
+  }
+
+  private async moved(who: string, how: string, json: unknown, options: CallOptions): Promise<Checkpoint> {
+    const path = `/v1/checkpoints/${quote(who)}/${how}`;
+    for await (const line of await this.transport.lines<{ type: string; checkpoint?: Checkpoint }>("POST", path, { json, ...options })) {
+      if (line.checkpoint) return line.checkpoint;
+    }
+    throw new ProtocolError("the stream ended without a checkpoint");
   }
 
   /** All of it as one file, a stream. `image: false` leaves out the layers of its image, for a place that has them. */

@@ -113,6 +113,8 @@ export interface SandboxInfo {
   template?: string | null;
   /** The sandbox whose checkpoint it was made from. */
   forked_from?: string | null;
+  /** The checkpoint that its files came from or were last kept in. */
+  checkpoint?: string | null;
   cpus: number;
   memory_mb: number;
   disk_mb: number;
@@ -474,6 +476,9 @@ export interface Checkpoint {
   memory: boolean;
   memory_bytes: number;
   created_at: string;
+  /** Its files are here; else in object storage alone. */
+  local: boolean;
+  archived_at: string | null;
   /** How long the sandbox stood still; told when it is made. */
   frozen_ms?: number;
 }

@@ -73,6 +73,16 @@ test("what it did is on one page", async () => {
   });
 });
 
+test("without object storage nothing is archived", async () => {
+  await client.sandboxes.with({ image: "tiny" }, async (box) => {
+    const { id } = await box.checkpoint();
+    for (const call of [client.checkpoints.archive(id), client.checkpoints.fetch(id), box.archive()]) {
+      await assert.rejects(call, { code: "archive_unavailable" });
+    }
+    await client.checkpoints.delete(id);
+  });
+});
+
 test("rules that are none are refused", async () => {
   await assert.rejects(client.create({ image: "tiny", network: { rules: ["perhaps"] } }),
     (e) => e instanceof warren.InvalidRequest && e.code === "invalid_network");
