@@ -102,6 +102,8 @@ ran=$(api "/v1/sandboxes/$sandbox/exec" --write-out '{"seconds": %{time_total}}'
 
 warren="sudo build/warren"
 [ "$run" = /run/warren ] || warren="$warren --socket $run/warren.sock"
+down="sudo ./dev down"
+[ "$run $data" = "/run/warren /var/lib/warren" ] || down="sudo WARREN_DATA=$data WARREN_RUN=$run ./dev down"
 cat <<END
 
     $(field seconds "$made" | awk '{printf "%.1f ms", $1 * 1000}') to make a sandbox, $(field seconds "$ran" | awk '{printf "%.1f ms", $1 * 1000}') to run python3 in it, which said:
@@ -118,5 +120,5 @@ Try next:
     curl -H 'Authorization: Bearer $key' $url/v1/sandboxes
     curl -H 'Authorization: Bearer $key' -d '{"shell": "uname -a"}' $url/v1/sandboxes/$sandbox/exec
 
-The sandbox lives for an hour. \`sudo ./dev down\` stops the daemon and all sandboxes.
+The sandbox lives for an hour. \`$down\` stops the daemon and all sandboxes.
 END
