@@ -48,6 +48,25 @@ static const struct special specials_v6[] = {
     { 0, { 0 }, ADDRESS_NEVER },
 };
 
+struct guarded {
+    uint8_t bits, prefix, bytes[16];
+};
+
+static const struct guarded guarded[] = {
+    { V4, 8, { 0 } },                   /* to connect to 0.0.0.0 is to come home */
+    { V4, 8, { 127 } },                 /* */
+    { V4, 32, { 169, 254, 169, 254 } }, /* most clouds' metadata */
+    { V4, 32, { 169, 254, 170, 2 } },   /* the next two: of their containers */
+    { V4, 32, { 169, 254, 170, 23 } },  /* */
+    { V4, 32, { 100, 100, 100, 200 } }, /* one more's */
+    { V4, 32, { 168, 63, 129, 16 } },   /* */
+    { V4, 32, { 192, 0, 0, 192 } },     /* */
+    { V6, 127, { 0 } },                 /* unspecified, loopback */
+    { V6, 128, { 0xfd, 0, 0x0e, 0xc2, [14] = 2, 0x54 } }, /* the first's again, in IPv6 */
+    { V6, 128, { 0xfd, 0, 0x0e, 0xc2, [15] = 0x23 } },    /* */
+    { V6, 128, { 0xfd, 0x20, 0, 0xce, [14] = 2, 0x54 } }, /* */
+};
+
 static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 static const uint8_t translated[12] = { 0x00, 0x64, 0xff, 0x9b };
 
@@ -179,6 +198,15 @@ enum address_kind address_kind(const struct sockaddr *sa)
 {
     struct address a;
     return address_from_sockaddr(sa, &a) < 0 ? ADDRESS_NEVER : address_kind_of(&a);
+}
+
+bool address_is_guarded(const struct address *a)
+{
+    for (size_t i = 0; i < ARRAY_LEN(guarded); i++)
+        if (guarded[i].bits == a->bits &&
+            prefix_equal(guarded[i].bytes, a->bytes, guarded[i].prefix))
+            return true;
+    return false;
 }
 
 /* 0 to `most`, without leading zeros or signs; -EINVAL. */

@@ -33,6 +33,9 @@ bool address_equal(const struct address *a, const struct address *b);
 bool address_inner(const struct address *a, struct address *ret);
 enum address_kind address_kind_of(const struct address *a);
 enum address_kind address_kind(const struct sockaddr *sa);
+/* The machine itself, whatever its interfaces say, or where a cloud hands out credentials: nobody means it who
+ * names a range that it is in. */
+bool address_is_guarded(const struct address *a);
 
 struct range {
     struct address net; /* what lies behind the prefix is 0 */

@@ -24,9 +24,11 @@ bool policy_place_open(const struct policy_limits *limits, const struct address 
 {
     struct address inner;
     bool coat = address_inner(to, &inner);
-    /* A range that is opened for a site's servers was not meant for this machine, which is in it. */
-    if (in_ranges(limits->closed, limits->n_closed, to) ||
-        (coat && in_ranges(limits->closed, limits->n_closed, &inner)))
+    /* A range that is opened for a site's servers was not meant for this machine, which is in it, nor for
+     * what hands out credentials. */
+    if (in_ranges(limits->closed, limits->n_closed, to) || address_is_guarded(to) ||
+        (coat &&
+         (in_ranges(limits->closed, limits->n_closed, &inner) || address_is_guarded(&inner))))
         return opened_itself(limits, to);
     return in_ranges(limits->opened, limits->n_opened, to) || address_kind_of(to) == ADDRESS_PUBLIC;
 }

@@ -149,6 +149,38 @@ TEST(special_places_are_out_of_reach_unless_the_operator_opens_them)
     CHECK_EQ(policy_judge(&p, &limits, &f).verdict, POLICY_ALLOW);
 }
 
+TEST(a_wide_range_opens_neither_the_machine_nor_metadata)
+{
+    static const char *const guarded[] = { "0.0.0.0",
+                                           "127.0.0.2",
+                                           "169.254.169.254",
+                                           "169.254.170.2",
+                                           "168.63.129.16",
+                                           "100.100.100.200",
+                                           "::",
+                                           "::1",
+                                           "fd00:ec2::254",
+                                           "fd20:ce::254",
+                                           "2002:7f00:2::",
+                                           "64:ff9b::a9fe:a9fe" };
+    struct range opened[3];
+    CHECK_OK(range_parse("0.0.0.0/0", 9, &opened[0]));
+    CHECK_OK(range_parse("::/0", 4, &opened[1]));
+    struct policy_limits limits = { opened, 2, NULL, 0 };
+    for (size_t i = 0; i < ARRAY_LEN(guarded); i++) {
+        struct address a = at(guarded[i]);
+        limits.n_opened = 2;
+        if (policy_place_open(&limits, &a))
+            fail_msg("%s was opened along with others", guarded[i]);
+        limits.n_opened = 3; /* named itself */
+        opened[2] = (struct range){ a, a.bits };
+        CHECK(policy_place_open(&limits, &a));
+    }
+    struct address near = at("169.254.169.253"), mine = at("10.1.2.3"), own6 = at("fd00:ec2::253");
+    CHECK(policy_place_open(&limits, &near) && policy_place_open(&limits, &mine) &&
+          policy_place_open(&limits, &own6));
+}
+
 TEST(a_denied_range_is_denied_in_every_coat)
 {
     const char *p = "deny 93.184.0.0/16\nallow *";
