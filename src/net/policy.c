@@ -118,26 +118,74 @@ struct policy_answer policy_judge(const struct policy *p, const struct policy_li
     return (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
 }
 
-/* Does the rule speak of this name, wherever it leads? */
-static bool speaks_of(const struct policy_rule *rule, const char *name)
+/* Does the rule speak of this name, wherever of that family it leads? */
+static bool speaks_of(const struct policy_rule *rule, const char *name, unsigned bits)
 {
     switch (rule->target) {
     case POLICY_ANYTHING: return true;
     case POLICY_HOST: return host_matches(rule->host, name);
-    case POLICY_RANGE: return rule->range.prefix == 0;
+    case POLICY_RANGE: return rule->range.prefix == 0 && rule->range.net.bits == bits;
     }
     return false;
 }
 
-struct policy_answer policy_resolves(const struct policy *p, const char *name)
+/* The last port from this one on that a rule before `at` keeps this name from; 0: none does. */
+static uint32_t denied_until(const struct policy *p, size_t at, const char *name, unsigned bits,
+                             uint32_t port)
 {
+    for (size_t i = 0; i < at; i++) {
+        const struct policy_rule *rule = &p->rules[i];
+        /* What denies UDP alone leaves a connection that needs the address. */
+        if (rule->allow || !(rule->protocols & POLICY_TCP) || !speaks_of(rule, name, bits))
+            continue;
+        if (rule->n_ports == 0)
+            return UINT16_MAX;
+        for (size_t k = 0; k < rule->n_ports; k++)
+            if (port >= rule->ports[k].low && port <= rule->ports[k].high)
+                return rule->ports[k].high;
+    }
+    return 0;
+}
+
+/* Is there a port that the rule at `at` allows and none before it has denied? */
+static bool leaves_port(const struct policy *p, size_t at, const char *name, unsigned bits)
+{
+    static const struct policy_ports every = { 1, UINT16_MAX };
+    const struct policy_rule *rule = &p->rules[at];
+    const struct policy_ports *spans = rule->n_ports ? rule->ports : &every;
+    for (size_t i = 0; i < (rule->n_ports ? rule->n_ports : 1); i++)
+        for (uint32_t port = spans[i].low; port <= spans[i].high;) {
+            uint32_t until = denied_until(p, at, name, bits, port);
+            if (!until)
+                return true;
+            port = until + 1;
+        }
+    return false;
+}
+
+static struct policy_answer resolves(const struct policy *p, const char *name, unsigned bits)
+{
+    const struct policy_rule *denies = NULL; /* the first that keeps it from some port */
+    bool shadowed = false;
     for (size_t i = 0; i < p->n_rules; i++) {
         const struct policy_rule *rule = &p->rules[i];
-        /* What denies some ports, or UDP alone, leaves others that need the address. */
-        bool whole = rule->allow || (rule->n_ports == 0 && (rule->protocols & POLICY_TCP));
-        if (whole && speaks_of(rule, name))
-            return (struct policy_answer){ rule->allow ? POLICY_ALLOW : POLICY_DENY, POLICY_BY_RULE,
-                                           rule };
+        if (!speaks_of(rule, name, bits))
+            continue;
+        if (rule->allow && leaves_port(p, i, name, bits))
+            return (struct policy_answer){ POLICY_ALLOW, POLICY_BY_RULE, rule };
+        shadowed |= rule->allow;
+        if (rule->allow || !(rule->protocols & POLICY_TCP))
+            continue;
+        denies = denies ? denies : rule;
+        if (rule->n_ports == 0)
+            return (struct policy_answer){ POLICY_DENY, POLICY_BY_RULE, shadowed ? denies : rule };
     }
-    return (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
+    return (struct policy_answer){ POLICY_DENY, shadowed ? POLICY_BY_RULE : POLICY_BY_DEFAULT,
+                                   shadowed ? denies : NULL };
+}
+
+struct policy_answer policy_resolves(const struct policy *p, const char *name)
+{
+    struct policy_answer v4 = resolves(p, name, 32);
+    return v4.verdict == POLICY_ALLOW ? v4 : resolves(p, name, 128);
 }

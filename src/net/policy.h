@@ -119,5 +119,5 @@ struct policy_answer policy_judge(const struct policy *p, const struct policy_li
 /* May any sandbox reach this address, as far as no rule is concerned? */
 bool policy_place_open(const struct policy_limits *limits, const struct address *to);
 /* Is this name to be resolved at all? A name that no rule could let through is not asked for: the
- * question alone would carry data out. Ranges let names be resolved only if they are everything. */
+ * question alone would carry data out. Ranges speak of names only if they are everything there is of a family. */
 struct policy_answer policy_resolves(const struct policy *p, const char *name);

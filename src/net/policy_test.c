@@ -228,7 +228,20 @@ TEST(only_names_that_may_lead_somewhere_are_resolved)
         { "allow 93.184.216.34", "a.test", POLICY_DENY },
         { "allow 0.0.0.0/0", "a.test", POLICY_ALLOW },
         { "allow a.test\ndeny 0.0.0.0/0\nallow *", "a.test", POLICY_ALLOW },
-        { "allow a.test\ndeny 0.0.0.0/0\nallow *", "b.test", POLICY_DENY },
+        { "allow a.test\ndeny 0.0.0.0/0\ndeny ::/0\nallow *", "b.test", POLICY_DENY },
+        { "deny ::/0\nallow *", "a.test", POLICY_ALLOW }, /* one family is left */
+        { "deny 0.0.0.0/0\nallow *.a.test", "b.a.test", POLICY_ALLOW },
+        { "deny 0.0.0.0/0\nallow 0.0.0.0/0", "a.test", POLICY_DENY },
+        /* Denied at each port that is allowed: nothing is left of it. */
+        { "deny *.x.test 443\nallow *.test.x.test 443\nallow *.x.test 443", "a.x.test",
+          POLICY_DENY },
+        { "deny *.x.test 80,400-500\nallow *.x.test 80,443", "data.x.test", POLICY_DENY },
+        { "deny *.x.test 80\ndeny a.x.test 1-79\ndeny * 81-65535\nallow *.x.test", "a.x.test",
+          POLICY_DENY },
+        { "deny *.x.test 80\ndeny a.x.test 1-79\ndeny * 81-65534\nallow *.x.test", "a.x.test",
+          POLICY_ALLOW },
+        { "deny *.x.test 443\nallow *.x.test 443\nallow a.x.test 22", "a.x.test", POLICY_ALLOW },
+        { "deny *.x.test 443 udp\nallow *.x.test 443", "a.x.test", POLICY_ALLOW },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         _cleanup_(policy_done) struct policy p = rules(cases[i].rules);
