@@ -282,6 +282,28 @@ def test_loopback_inside_is_its_own(api, box, daemon):
     assert "efused" in attempt(api, box, "raw", "127.0.0.1", daemon.port)
 
 
+def test_what_it_finds_as_its_own_address_is_itself(api, box):
+    """As programs do that tell each other where they are: what a datagram would come from, and a server on every address."""
+    out = api.out(box, ["python3", "-c", """
+import socket
+for family, far, every in ((socket.AF_INET, "198.51.100.1", "0.0.0.0"), (socket.AF_INET6, "2001:db8::1", "::")):
+    with socket.socket(family, socket.SOCK_DGRAM) as s:
+        s.connect((far, 9))
+        mine = s.getsockname()[0]
+    with socket.create_server((every, 0), family=family) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection((mine, port), timeout=60) as c:
+            peer, where = server.accept()
+            c.sendall(b"x")
+            assert where[0] == mine and peer.recv(1) == b"x", (mine, where)
+    try:
+        socket.create_connection((mine, port), timeout=60)
+    except ConnectionRefusedError:
+        print("itself")
+"""])
+    assert out.split() == ["itself", "itself"]
+
+
 def test_open_connections_end_on_request(api, world):
     sandbox = make_box(api, "open")
     try:

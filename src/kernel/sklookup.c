@@ -46,8 +46,8 @@ static int put_socket(int map, uint32_t slot, int fd)
 #define JUMP32(how_, reg_, value_, to_) \
     BPF_INSN(BPF_JMP32 | (how_) | BPF_K, reg_, 0, to_, (int32_t)(value_))
 
-/* What comes back to the namespace's own address is for whoever is bound there. Each label below is where
- * the comments say it is. */
+/* What goes to the namespace's own address, or comes back to it, is for whoever is bound there: programs find that
+ * address and tell it each other. Each label below is where the comments say it is. */
 static int load(int map)
 {
     uint32_t own4, own6[4];
@@ -60,7 +60,7 @@ static int load(int map)
         /*  2 */ BPF_JUMP_NE(BPF_REG_2, AF_INET, 4), /* to 7 */
         /*  3 */ FIELD(BPF_REG_2, local_ip4),        /* as it is on the wire */
         /*  4 */ BPF_MASK(BPF_REG_2, (int32_t)htonl(0xff000000u)),
-        /*  5 */ BPF_JUMP_EQ(BPF_REG_2, (int32_t)htonl(0x7f000000u), 38), /* 127.0.0.0/8: to 44 */
+        /*  5 */ BPF_JUMP_EQ(BPF_REG_2, (int32_t)htonl(0x7f000000u), 39), /* 127.0.0.0/8: to 45 */
         /*  6 */ BPF_JUMP(8),                                             /* to 15 */
         /*  7 */ FIELD(BPF_REG_2, local_ip6[0]),
         /*  8 */ FIELD(BPF_REG_3, local_ip6[1]),
@@ -70,37 +70,38 @@ static int load(int map)
         /* 12 */ BPF_JUMP_NE(BPF_REG_2, 0, 2), /* to 15 */
         /* 13 */ FIELD(BPF_REG_3, local_ip6[3]),
         /* 14 */
-        JUMP32(BPF_JEQ, BPF_REG_3, htonl(1), 29), /* ::1: to 44 */
-        /* 15 */ BPF_SET(BPF_REG_7, SLOT_TCP),
-        /* 16 */ FIELD(BPF_REG_2, protocol),
-        /* 17 */ BPF_JUMP_EQ(BPF_REG_2, IPPROTO_TCP, 12), /* to 30 */
-        /* 18 */ BPF_SET(BPF_REG_7, SLOT_UDP),
-        /* 19 */ FIELD(BPF_REG_2, local_port),
-        /* 20 */ BPF_JUMP_EQ(BPF_REG_2, DNS_PORT, 9), /* to 30 */
-        /* 21 */ BPF_SET(BPF_REG_7, SLOT_REST),
-        /* 22 */ FIELD(BPF_REG_2, local_ip4),
-        /* 23 */ JUMP32(BPF_JEQ, BPF_REG_2, own4, 20), /* to 44 */
-        /* 24 */ FIELD(BPF_REG_2, local_ip6[0]),
-        /* 25 */ JUMP32(BPF_JNE, BPF_REG_2, own6[0], 4), /* to 30 */
-        /* 26 */ FIELD(BPF_REG_2, local_ip6[1]),
-        /* 27 */ JUMP32(BPF_JNE, BPF_REG_2, own6[1], 2), /* to 30 */
-        /* 28 */ FIELD(BPF_REG_2, local_ip6[3]),
-        /* 29 */ JUMP32(BPF_JEQ, BPF_REG_2, own6[3], 14), /* to 44 */
-        /* 30 */ BPF_STORE(BPF_W, BPF_REG_10, -4, BPF_REG_7),
-        /* 31 */ BPF_LOAD_MAP(BPF_REG_1, map), /* and 32 */
-        /* 33 */ BPF_MOVE(BPF_REG_2, BPF_REG_10),
-        /* 34 */ BPF_PLUS(BPF_REG_2, -4),
-        /* 35 */ BPF_CALL_FN(BPF_FUNC_map_lookup_elem),
-        /* 36 */ BPF_JUMP_EQ(BPF_REG_0, 0, 7), /* to 44 */
-        /* 37 */ BPF_MOVE(BPF_REG_7, BPF_REG_0),
-        /* 38 */ BPF_MOVE(BPF_REG_1, BPF_REG_6),
-        /* 39 */ BPF_MOVE(BPF_REG_2, BPF_REG_7),
-        /* 40 */ BPF_SET(BPF_REG_3, BPF_SK_LOOKUP_F_NO_REUSEPORT), /* this one, not its group */
-        /* 41 */ BPF_CALL_FN(BPF_FUNC_sk_assign),
-        /* 42 */ BPF_MOVE(BPF_REG_1, BPF_REG_7),
-        /* 43 */ BPF_CALL_FN(BPF_FUNC_sk_release),
-        /* 44 */ BPF_SET(BPF_REG_0, SK_PASS),
-        /* 45 */ BPF_END_IT(),
+        JUMP32(BPF_JEQ, BPF_REG_3, htonl(1), 30), /* ::1: to 45 */
+        /* 15 */ FIELD(BPF_REG_3, local_port),
+        /* 16 */ BPF_JUMP_EQ(BPF_REG_3, DNS_PORT, 8), /* to 25 */
+        /* 17 */ FIELD(BPF_REG_2, local_ip4),
+        /* 18 */ JUMP32(BPF_JEQ, BPF_REG_2, own4, 26), /* to 45 */
+        /* 19 */ FIELD(BPF_REG_2, local_ip6[0]),
+        /* 20 */ JUMP32(BPF_JNE, BPF_REG_2, own6[0], 4), /* to 25 */
+        /* 21 */ FIELD(BPF_REG_2, local_ip6[1]),
+        /* 22 */ JUMP32(BPF_JNE, BPF_REG_2, own6[1], 2), /* to 25 */
+        /* 23 */ FIELD(BPF_REG_2, local_ip6[3]),
+        /* 24 */ JUMP32(BPF_JEQ, BPF_REG_2, own6[3], 20), /* to 45 */
+        /* 25 */ BPF_SET(BPF_REG_7, SLOT_TCP),
+        /* 26 */ FIELD(BPF_REG_2, protocol),
+        /* 27 */ BPF_JUMP_EQ(BPF_REG_2, IPPROTO_TCP, 3), /* to 31 */
+        /* 28 */ BPF_SET(BPF_REG_7, SLOT_UDP),
+        /* 29 */ BPF_JUMP_EQ(BPF_REG_3, DNS_PORT, 1), /* to 31 */
+        /* 30 */ BPF_SET(BPF_REG_7, SLOT_REST),
+        /* 31 */ BPF_STORE(BPF_W, BPF_REG_10, -4, BPF_REG_7),
+        /* 32 */ BPF_LOAD_MAP(BPF_REG_1, map), /* and 33 */
+        /* 34 */ BPF_MOVE(BPF_REG_2, BPF_REG_10),
+        /* 35 */ BPF_PLUS(BPF_REG_2, -4),
+        /* 36 */ BPF_CALL_FN(BPF_FUNC_map_lookup_elem),
+        /* 37 */ BPF_JUMP_EQ(BPF_REG_0, 0, 7), /* to 45 */
+        /* 38 */ BPF_MOVE(BPF_REG_7, BPF_REG_0),
+        /* 39 */ BPF_MOVE(BPF_REG_1, BPF_REG_6),
+        /* 40 */ BPF_MOVE(BPF_REG_2, BPF_REG_7),
+        /* 41 */ BPF_SET(BPF_REG_3, BPF_SK_LOOKUP_F_NO_REUSEPORT), /* this one, not its group */
+        /* 42 */ BPF_CALL_FN(BPF_FUNC_sk_assign),
+        /* 43 */ BPF_MOVE(BPF_REG_1, BPF_REG_7),
+        /* 44 */ BPF_CALL_FN(BPF_FUNC_sk_release),
+        /* 45 */ BPF_SET(BPF_REG_0, SK_PASS),
+        /* 46 */ BPF_END_IT(),
     };
     union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_SK_LOOKUP,
                             .expected_attach_type = BPF_SK_LOOKUP,

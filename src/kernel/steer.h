@@ -1,7 +1,7 @@
 /* steer - all that a network namespace sends out, led to three sockets.
  *
  * Every address is made local, so packets come back on loopback; a BPF program then gives what is not
- * for loopback's own addresses to our sockets. There is no interface through which anything could
+ * for the namespace's own addresses to our sockets. There is no interface through which anything could
  * leave otherwise. Whoever holds the descriptors is the way out: when they are closed,
  * connections are refused. Where a client wanted to go is what the accepted socket says
  * of itself (getsockname), and a datagram of its destination (IP_ORIGDSTADDR). Whose a client is can be

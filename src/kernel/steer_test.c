@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "kernel/netns.h"
+#include "kernel/rtnl.h"
 
 #define WAIT_MS 20000 /* far longer than anything here takes */
 
@@ -149,7 +150,8 @@ TEST(a_connection_to_anywhere_comes_to_the_socket)
 TEST(loopback_is_the_namespaces_own)
 {
     _cleanup_(place_done) struct place p = place_new();
-    static const char *const own[] = { "127.0.0.1", "127.8.8.8", "::1" };
+    static const char *const own[] = { "127.0.0.1", "127.8.8.8", "::1", RTNL_HERE_V4,
+                                       RTNL_HERE_V6 };
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
         _cleanup_(client_done) struct client c = client(&p, own[i], 80, SOCK_STREAM);
         CHECK_EQ(c.result, -ECONNREFUSED);
