@@ -54,7 +54,7 @@ class Liar:
             "link": ["169.254.7.7", "fe80::7"], "group": ["224.0.0.7", "ff02::7"],
             "mapped": ["::ffff:127.0.0.1"], "nat64": ["64:ff9b::7f00:1"], "sixtofour": ["2002:7f00:1::"],
             "unique": ["fd00::2"], "v6loop": ["::1"], "broadcast": ["255.255.255.255"],
-            "mixed": ["10.213.77.1", here, "127.0.0.1"], "evilplace": [evil], "fine": [here],
+            "half": [here, "2a01:dead:beef::1"], "mixed": ["10.213.77.1", here, "127.0.0.1"], "evilplace": [evil], "fine": [here],
             "many": [f"10.213.{n // 250}.{n % 250}" for n in range(60)],
         }
         self.here, self.evil = here, evil

@@ -198,6 +198,24 @@ def test_answers_that_lead_inside_are_dropped(api, box, world):
         [[0, [world.web]]] * 4
 
 
+def routed(address):
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as s:
+        return s.connect_ex((address, 9)) == 0
+
+
+def test_a_family_without_a_way_is_not_told_of(api, box, world):
+    """On a machine with IPv4 alone: who were given an IPv6 address too would find it open, and then be cut."""
+    if not routed("198.41.0.4"):
+        pytest.skip("this machine has no way to anywhere")
+    route = ["unreachable", "2a01:dead:beef::/48"]
+    subprocess.run(["ip", "-6", "route", "add", *route], check=True)
+    try:
+        got = inside(api, box, "print(json.dumps([ask('192.0.2.53', 'half.hostile.test', kind=k) for k in (1, 28)]))")
+    finally:
+        subprocess.run(["ip", "-6", "route", "del", *route], check=True)
+    assert got == [[0, [world.web]], [0, []]]
+
+
 def test_a_name_that_changes_its_mind(api, box, world):
     """TTL 0, good first and this machine later: the second answer is dropped, the first stays what it was."""
     script = ("import time\nfirst = ask('192.0.2.53', 'rebind.hostile.test')\nwhile True:\n"

@@ -1,8 +1,8 @@
 /* DNS as a sandbox has it: whichever resolver it asks, we answer.
  *
  * A name that no rule could let through is not asked for anywhere. Addresses that are out of reach
- * for all are left out of answers, whoever gave them, and what remains is pinned: the name may be
- * used at that address, and there alone. */
+ * for all are left out of answers, whoever gave them, as are those that this machine has no way to; what
+ * remains is pinned: the name may be used at that address, and there alone. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -12,7 +12,9 @@
 
 #include "base/clock.h"
 #include "broker/bound.h"
+#include "broker/detour.h"
 #include "broker/egress_private.h"
+#include "broker/road.h"
 #include "broker/share.h"
 #include "broker/tap.h"
 #include "net/dns.h"
@@ -168,17 +170,22 @@ static void on_looked_up(struct lookup *l, const struct dns_answer *a)
     struct names_job *j = container_of(l, struct names_job, lookup);
     struct policy_limits limits = egress_limits(j->net->egress);
     struct address good[DNS_ADDRESSES_MAX];
-    size_t n = 0;
+    size_t n = 0, away = 0;
     int64_t now = clock_mono_ms();
     if (!a || (a->truncated && !a->n_addresses)) {
         reply_code(j, DNS_SERVFAIL);
         return;
     }
-    for (size_t i = 0; i < a->n_addresses; i++)
-        if (policy_place_open(&limits, &a->addresses[i]) &&
-            pins_add(j->net->pins, j->q.name, &a->addresses[i], now, now + PIN_MS) == 0)
-            good[n++] = a->addresses[i];
-    if (a->n_addresses && !n) {
+    for (size_t i = 0; i < a->n_addresses; i++) {
+        const struct address *to = &a->addresses[i];
+        if (!policy_place_open(&limits, to))
+            continue;
+        if (!detour_needed(j->net, to) && !road_worth(to))
+            away++;
+        else if (pins_add(j->net->pins, j->q.name, to, now, now + PIN_MS) == 0)
+            good[n++] = *to;
+    }
+    if (a->n_addresses && !n && !away) {
         static const struct policy_answer out = { POLICY_DENY, POLICY_BY_PLACE, NULL };
         refuse(j, &out);
         return;

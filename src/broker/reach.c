@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "broker/detour.h"
+#include "broker/road.h"
 #include "broker/tap_private.h"
 #include "broker/trust.h"
 
@@ -113,13 +115,13 @@ static int dial_next(struct tap *t, int failure)
 static void on_looked_up(struct lookup *l, const struct dns_answer *a)
 {
     struct tap *t = container_of(l, struct tap, lookup);
-    size_t n = a ? a->n_addresses : 0;
-    if (n == 0 && l->type == DNS_A &&
+    t->n_addresses = 0;
+    for (size_t i = 0; a && i < a->n_addresses && t->n_addresses < TAP_ADDRESSES_MAX; i++)
+        if (detour_needed(t->net, &a->addresses[i]) || road_worth(&a->addresses[i]))
+            t->addresses[t->n_addresses++] = a->addresses[i];
+    if (t->n_addresses == 0 && l->type == DNS_A &&
         lookup_begin(l, &t->net->egress->resolver, t->host, DNS_AAAA, on_looked_up) >= 0)
         return;
-    t->n_addresses = n < TAP_ADDRESSES_MAX ? n : TAP_ADDRESSES_MAX;
-    for (size_t i = 0; i < t->n_addresses; i++)
-        t->addresses[i] = a->addresses[i];
     tap_go_on(t, dial_next(t, ENOENT));
 }
 
