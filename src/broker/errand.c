@@ -103,6 +103,8 @@ int errand_begin(struct tap *t, const struct head *h)
     t->upgrade = upgrade && text_is(upgrade->value, "websocket");
     t->last = credential_is_last(h);
     flow_start(&t->req, h->body, h->length);
+    /* What stands beside a body's chunks is for a server to take for a field, or for a request: nobody judged it. */
+    t->req.body.bare = true;
     if (text_is(h->method, "TRACE") || text_is(h->method, "CONNECT"))
         return tap_reply(t, TAP_METHOD);
     if (!t->bound)

@@ -384,6 +384,24 @@ TEST(requests_follow_each_other_on_one_connection)
     check_hidden(&got);
 }
 
+TEST(nothing_goes_along_beside_a_body)
+{
+    static const char *const bodies[] = {
+        "5;a=\"b\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhello\r\n0\r\nX-HTTP-Method-Override: DELETE\r\n\r\n",
+        "5\r\nhello\r\n0;x\r\n\r\n",
+    };
+    need_world();
+    bind_lines(BEARER, VALUE);
+    for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+        _cleanup_(buf_done) struct buf got = BUF_INIT(1 << 20), text = BUF_INIT(4096);
+        CHECK_OK(buf_printf(
+            &text, "POST /v1/x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" CLOSE "%s", bodies[i]));
+        ask(text.data, &got);
+        CHECK(shows(&got, " 400 ") && !shows(&got, "Override"));
+    }
+}
+
 TEST(what_no_binding_fits_is_refused_and_the_rules_may_let_it_pass_bare)
 {
     static const char rule[] = "allow api.test";

@@ -75,6 +75,8 @@ static int take_head(struct requests *q, size_t n,
     q->seen = 0;
     q->in_body = h.body != BODY_EMPTY;
     body_start(&q->body, h.body, h.length);
+    q->body.bare =
+        true; /* servers differ on where an extension ends, and what a trailer is good for */
     buf_drop_front(&q->in, n);
     return 0;
 }

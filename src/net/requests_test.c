@@ -51,6 +51,26 @@ TEST(another_host_on_the_same_connection_is_stopped)
     }
 }
 
+TEST(nothing_passes_beside_chunks)
+{
+    static const char *const bodies[] = {
+        "5;a=\"x\r\nhello\r\n0\r\n\r\n",
+        "5;a\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhello\r\n0\r\nHost: evil.test\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        _cleanup_(buf_done) struct buf out = BUF_INIT(65536), text = BUF_INIT(4096);
+        CHECK_OK(buf_printf(
+            &text, "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n%s",
+            bodies[i]));
+        for (size_t piece = 1; piece <= text.len; piece++) {
+            buf_clear(&out);
+            CHECK_EQ(feed(text.data, piece, &out), -EBADMSG);
+            CHECK(!out.data || !strstr(out.data, "evil"));
+        }
+    }
+}
+
 TEST(what_could_be_read_in_two_ways_is_stopped)
 {
     static const char *const bad[] = {
