@@ -82,6 +82,16 @@ static int write_request(struct tap *t, const struct credential *c)
     return reach_begin(t);
 }
 
+/* RFC 9110, 9.2.2. */
+static bool is_repeatable(struct text method)
+{
+    static const char *const known[] = { "GET", "HEAD", "OPTIONS", "PUT", "DELETE" };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strlen(known[i]) == method.n && memcmp(known[i], method.p, method.n) == 0)
+            return true;
+    return false;
+}
+
 static int begin_gathering(struct tap *t, const struct head *h)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -102,6 +112,7 @@ int errand_begin(struct tap *t, const struct head *h)
     const struct head_field *upgrade = h->upgrade ? head_find(h, "Upgrade") : NULL;
     t->upgrade = upgrade && text_is(upgrade->value, "websocket");
     t->last = credential_is_last(h);
+    t->repeatable = is_repeatable(h->method);
     flow_start(&t->req, h->body, h->length);
     /* What stands beside a body's chunks is for a server to take for a field, or for a request: nobody judged it. */
     t->req.body.bare = true;
@@ -210,10 +221,11 @@ int errand_start(struct tap *t)
 }
 
 /* It ended before it answered. If it had been used before, it may have ended before the request
- * reached it: that is tried again, once, on a new one. */
+ * reached it: that is tried again, once, on a new one, unless it may have been done already. */
 static int server_lost(struct tap *t)
 {
-    bool again = t->up->reused && t->up->in.len == 0 && !t->retried && t->req.passed == 0;
+    bool again =
+        t->up->reused && t->up->in.len == 0 && !t->retried && t->req.passed == 0 && t->repeatable;
     if (!reach_is_there(t->up))
         return errand_failed(t, ECONNRESET);
     if (!again)

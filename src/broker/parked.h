@@ -24,6 +24,7 @@ struct upstream {
     struct buf in, out;
     bool reused; /* it has answered before, so that its end may be no answer to this request */
     bool keep;   /* its server will take another request */
+    bool shaken; /* under TLS: its certificate was good */
     void *owner;
     struct later later;
     /* while it waits */

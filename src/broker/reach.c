@@ -18,12 +18,14 @@ void reach_cancel(struct tap *t)
     lookup_cancel(&t->lookup);
 }
 
-bool reach_is_there(const struct upstream *u)
+/* Remembered: to OpenSSL, a connection that broke off is in the middle of a handshake again. */
+bool reach_is_there(struct upstream *u)
 {
-    return SSL_is_init_finished(u->sock.ssl);
+    u->shaken = u->shaken || SSL_is_init_finished(u->sock.ssl);
+    return u->shaken;
 }
 
-bool reach_is_refused(const struct upstream *u)
+bool reach_is_refused(struct upstream *u)
 {
     return !reach_is_there(u) && SSL_get_verify_result(u->sock.ssl) != X509_V_OK;
 }

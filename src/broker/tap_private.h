@@ -67,7 +67,8 @@ struct tap {
     bool is_head, keep, plain; /* plain: its client knows no chunks */
     bool last;                 /* on its connection to the host */
     bool upgrade, sent, answered, lost, retried, req_ended, res_ended;
-    bool owed; /* a record of it */
+    bool owed;       /* a record of it */
+    bool repeatable; /* to ask twice is to ask once */
     struct egress_record rec;
     uint64_t head_bytes;   /* of answers */
     bool held[ALLOT_WAYS]; /* no more may be read now */
@@ -116,9 +117,9 @@ bool errand_may_stay(struct tap *t); /* as bindings and rules are now */
 int reach_begin(struct tap *t);
 void reach_cancel(struct tap *t);
 /* Has it shaken hands? Then its certificate is good. */
-bool reach_is_there(const struct upstream *u);
-bool reach_is_refused(const struct upstream *u); /* its certificate is not */
-bool reach_is_idle(struct upstream *u);          /* it still waits for a request */
+bool reach_is_there(struct upstream *u);
+bool reach_is_refused(struct upstream *u); /* its certificate is not */
+bool reach_is_idle(struct upstream *u);    /* it still waits for a request */
 void reach_on_upstream(struct watch *w, uint32_t events);
 
 /* ---- tap_page.c ---- */

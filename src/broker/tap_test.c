@@ -129,8 +129,11 @@ static _Noreturn void serve(int fd, SSL *ssl)
     static char got[65536];
     (void)SSL_set_fd(ssl, fd);
     if (SSL_accept(ssl) == 1)
-        for (size_t n; (n = hear(ssl, got, sizeof(got))) > 0;)
+        for (size_t n, before = 0; (n = hear(ssl, got, sizeof(got))) > 0; before++) {
+            if (before && strstr(got, "/lost "))
+                break; /* perhaps after it did as it was told */
             answer(ssl, got, n);
+        }
     _exit(0);
 }
 
@@ -382,6 +385,20 @@ TEST(requests_follow_each_other_on_one_connection)
           shows(&got, "GET /v1/c HTTP/1.1\r\n"));
     CHECK_EQ(w.records, 3);
     check_hidden(&got);
+}
+
+TEST(what_may_have_been_done_is_not_asked_for_again)
+{
+    _cleanup_(buf_done) struct buf got = BUF_INIT(1 << 20), post = BUF_INIT(1 << 20);
+    need_world();
+    bind_lines(BEARER, VALUE);
+    ask("GET /v1/a HTTP/1.1\r\nHost: api.test\r\n\r\nGET /v1/lost HTTP/1.1\r\n" CLOSE, &got);
+    CHECK(shows(&got, "GET /v1/lost HTTP/1.1\r\n")); /* on another connection */
+    ask("GET /v1/a HTTP/1.1\r\nHost: api.test\r\n\r\n"
+        "POST /v1/lost HTTP/1.1\r\nContent-Length: 0\r\n" CLOSE,
+        &post);
+    CHECK(shows(&post, " 502 ") && shows(&post, "binding_broken_answer"));
+    CHECK(!shows(&post, "POST /v1/lost"));
 }
 
 TEST(nothing_goes_along_beside_a_body)
