@@ -56,15 +56,10 @@ static const struct binding *signer(const struct credential *c)
     return NULL;
 }
 
-static bool is_s3(const struct binding *b)
-{
-    return strncmp(b->service, "s3", 2) == 0;
-}
-
 bool credential_gathers(const struct credential *c)
 {
     const struct binding *b = signer(c);
-    return b && !is_s3(b) && c->head->body != BODY_EMPTY;
+    return b && !sigv4_is_s3(b->service) && c->head->body != BODY_EMPTY;
 }
 
 /* ---- what stays behind ---- */
@@ -302,7 +297,7 @@ static int put_signature(struct buf *out, const struct credential *c, struct tex
     sigv4_date(c->unix_s, date);
     fields[n++] = (struct head_field){ text_of("Host"), host };
     fields[n++] = (struct head_field){ text_of("X-Amz-Date"), text_of(date) };
-    if (is_s3(b))
+    if (sigv4_is_s3(b->service))
         fields[n++] = (struct head_field){ text_of("X-Amz-Content-Sha256"), text_of(payload) };
     for (size_t i = 1; i < n && r >= 0; i++)
         r = head_put_field(out, fields[i].name, fields[i].value);

@@ -14,6 +14,15 @@
 
 static const char digits[] = "0123456789ABCDEF";
 
+bool sigv4_is_s3(const char *service)
+{
+    static const char *const known[] = { "s3", "s3express", "s3-outposts", "s3-object-lambda" };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(service, known[i]) == 0)
+            return true;
+    return false;
+}
+
 void sigv4_date(int64_t unix_s, char out[SIGV4_DATE_SIZE])
 {
     time_t t = (time_t)unix_s;
@@ -74,7 +83,7 @@ static int put_again(struct buf *out, struct text t, bool slash)
 static int put_path(struct buf *out, struct text path, const char *service)
 {
     int r = 0;
-    if (strcmp(service, "s3") == 0)
+    if (sigv4_is_s3(service))
         return put_again(out, path, true);
     for (size_t i = 0; i < path.n && r >= 0; i++)
         if (path.p[i] != '/' || i == 0 || path.p[i - 1] != '/')

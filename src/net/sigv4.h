@@ -3,6 +3,7 @@
  * Makes the value of an Authorization field from the parts of a request as they will be sent. Pure but for
  * the hashes, which are OpenSSL's; knows no clock. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -27,6 +28,9 @@ struct sigv4_request {
     const char *payload; /* its hash in hex, or a word that stands for it */
 };
 
+/* Of S3 and those that are signed as it is: paths as they are meant, bodies that need not be read first. Others
+ * whose names begin alike (s3tables) are as all the rest. */
+bool sigv4_is_s3(const char *service);
 void sigv4_date(int64_t unix_s, char out[SIGV4_DATE_SIZE]);
 void sigv4_hash(const void *p, size_t n, char out[SIGV4_HASH_SIZE]);
 /* Appends "AWS4-HMAC-SHA256 Credential=…". -E2BIG: too many fields. */

@@ -85,6 +85,36 @@ TEST(s3s_examples_are_signed_as_published)
     check(&s3, &q, "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 }
 
+/* The same path, which is encoded once more elsewhere. */
+TEST(what_is_signed_as_s3_is_told_by_its_whole_name)
+{
+    static const struct head_field fields[] = { FIELD("Host", "a.test"),
+                                                FIELD("X-Amz-Date", "20150830T123600Z") };
+    static const struct sigv4_request q = {
+        { "GET", 3 }, { "/a%20b", 6 }, fields, 2, "20150830T123600Z", EMPTY
+    };
+    static const struct {
+        const char *service;
+        bool s3;
+    } cases[] = {
+        { "s3", true },          { "s3express", true },
+        { "s3-outposts", true }, { "s3-object-lambda", true },
+        { "s3tables", false },   { "lambda", false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct sigv4_key key = suite;
+        key.service = cases[i].service;
+        _cleanup_(buf_done) struct buf once = BUF_INIT(4096), twice = BUF_INIT(4096);
+        CHECK_EQ(sigv4_is_s3(key.service), cases[i].s3);
+        CHECK_OK(sigv4_sign(&key, &q, &once));
+        struct sigv4_request plain = q;
+        plain.target = TEXT("/a b"); /* what a path that is taken as it is meant stands for */
+        CHECK_OK(sigv4_sign(&key, &plain, &twice));
+        CHECK_EQ(once.len == twice.len && memcmp(once.data, twice.data, once.len) == 0,
+                 cases[i].s3);
+    }
+}
+
 TEST(a_date_is_written_as_aws_reads_it)
 {
     char date[SIGV4_DATE_SIZE];
