@@ -126,6 +126,27 @@ def test_its_use_is_on_the_page_of_what_was_reached(api, box, echo, value):
     assert value not in str(page)
 
 
+def test_its_use_is_told_of_when_the_log_has_forgotten_it(api, secrets, echo, value):
+    """A program that fills the log with other things, and is then kept from the key, hides nothing by it."""
+    sandbox = api.create(bindings=[BINDINGS[0], dict(BINDINGS[8], path="/never/*")], user="user")["id"]
+    def used():
+        return {(s["secret"], s["host"], s["path"]): s["used"] for s in api.ok("GET", f"/v1/sandboxes/{sandbox}/blast")["secrets"]}
+    try:
+        for _ in range(2):
+            curl(api, sandbox, f"https://{HOST}/v1/plain")
+        until(lambda: [e for e in api.events(sandbox=sandbox)["events"] if e["type"] == "secret.used"], "the event")
+        def forgotten():
+            api.out(sandbox, ["python3", "-c", "import socket\nfor i in range(600):\n s = socket.socket()\n"
+                              " s.connect_ex(('198.51.100.9', 1 + i))\n s.close()"])
+            return not any(e["binding"] for e in entries(api, sandbox))
+        until(forgotten, "a log of other things")
+        assert used() == {("b-key", HOST, "/v1/*"): 2, ("b-key", "good.test", "/never/*"): 0}
+        api.ok("PATCH", f"/v1/sandboxes/{sandbox}", {"bindings": []})
+        assert used() == {("b-key", HOST, None): 2}
+    finally:
+        api.delete(sandbox)
+
+
 @pytest.mark.parametrize("path, carried", [("key", "x-api-key: {}"), ("query", "?a=1&k={quoted}"), ("basic", "Authorization: Basic {basic}")])
 def test_each_form_reaches_the_server_and_nobody_else(api, box, echo, value, path, carried):
     import base64

@@ -39,19 +39,18 @@ static bool sets_same(const struct binding *a, const struct binding *b)
     return !left && !right && strcmp(a->query, b->query) == 0;
 }
 
-/* Of two that would set the same, the first does. */
-static bool is_second(const struct credential *c, size_t i)
+bool credential_puts(const struct credential *c, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (sets_same(c->fits[j], c->fits[i]))
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 static const struct binding *signer(const struct credential *c)
 {
     for (size_t i = 0; i < c->n_fits; i++)
-        if (c->fits[i]->as == BINDING_SIGV4 && !is_second(c, i))
+        if (c->fits[i]->as == BINDING_SIGV4 && credential_puts(c, i))
             return c->fits[i];
     return NULL;
 }
@@ -237,7 +236,7 @@ static int put_target(struct buf *out, const struct credential *c)
         r = put_parameters(out, c, query, &any);
     for (size_t i = 0; i < c->n_fits && r >= 0; i++) {
         const struct binding *b = c->fits[i];
-        if (b->as != BINDING_QUERY || is_second(c, i))
+        if (b->as != BINDING_QUERY || !credential_puts(c, i))
             continue;
         r = buf_append(out, any ? "&" : "?", 1);
         if (r >= 0)
@@ -351,7 +350,7 @@ static int put_fields(struct buf *out, const struct credential *c)
     if (r >= 0 && c->hides)
         r = buf_puts(out, "Accept-Encoding: identity\r\n");
     for (size_t i = 0; i < c->n_fits && r >= 0; i++)
-        if (!is_second(c, i))
+        if (credential_puts(c, i))
             r = put_credential(out, c->fits[i]);
     return r;
 }

@@ -25,6 +25,8 @@ struct credential {
     uint64_t length;  /* of that body */
 };
 
+/* Does the i-th of those that fit put its value in? Of two that would set the same, the first does. */
+bool credential_puts(const struct credential *c, size_t i);
 /* Must the body be here as a whole before the head can be written? */
 bool credential_gathers(const struct credential *c);
 /* -ENODATA: a binding has no value. -EPROTONOSUPPORT: a body that was signed in pieces. */

@@ -88,6 +88,8 @@ size_t egress_may(struct network *n, enum allot_way way);
 void egress_wait(struct network *n, struct allot_wait *w, void (*fn)(struct allot_wait *wait));
 /* What it has passed on since it began: counts what is new of that. */
 void egress_carried(struct network *n, struct egress_record *rec, uint64_t sent, uint64_t received);
+/* A request carried this secret to the host of its binding. No limit of the log's keeps it from being told. */
+void egress_used(struct network *n, const char *secret, const char *host, uint16_t port);
 /* Asks who is at the other end of fd, a connection. False: it will not be known. */
 bool egress_ask_who(struct network *n, int fd, struct who *w,
                     void (*fn)(struct who *w, const char *program));

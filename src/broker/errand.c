@@ -47,6 +47,7 @@ void errand_drop(struct tap *t)
     t->n_gathered = 0;
     bound_unref(t->bound);
     t->bound = NULL;
+    t->carries = 0;
 }
 
 int errand_failed(struct tap *t, int failure)
@@ -70,6 +71,7 @@ static int page_of(int r)
 static int write_request(struct tap *t, const struct credential *c)
 {
     int r = credential_write(c, &t->request);
+    errand_note_uses(t, c);
     if (r >= 0)
         r = buf_append(&t->request, t->gathered.data, t->gathered.len);
     if (r < 0)
@@ -240,6 +242,7 @@ static int server_lost(struct tap *t)
 static int send_request(struct tap *t)
 {
     enum flow_state s = flow_run(&t->req, &t->sock, &t->in, &t->up->sock, &t->up->out);
+    errand_tell_uses(t);
     int r = flow_sent(s, &t->up->out, &t->lost);
     t->sent |= r > 0;
     if (r == -EBADMSG && !t->answered)

@@ -85,6 +85,17 @@ void egress_begun(struct network *n, struct egress_record *rec)
     count(n, rec, &row);
 }
 
+void egress_used(struct network *n, const char *secret, const char *host, uint16_t port)
+{
+    struct tally_row row = { .kind = TALLY_USE, .connections = 1, .port = port };
+    if (!n->egress->config.tally)
+        return;
+    memcpy(row.sandbox, n->id, sizeof(row.sandbox));
+    (void)snprintf(row.host, sizeof(row.host), "%s", host);
+    (void)snprintf(row.binding, sizeof(row.binding), "%s", secret);
+    tally_add(n->egress->config.tally, &row);
+}
+
 /* A record whose program is not known yet. */
 struct unsigned_record {
     struct who who;

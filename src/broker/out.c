@@ -66,9 +66,11 @@ static int on_tally(void *arg, const struct tally_row *row)
                                 .connections = row->connections,
                                 .denied = row->denied,
                                 .sent_bytes = row->sent_bytes,
-                                .received_bytes = row->received_bytes };
+                                .received_bytes = row->received_bytes,
+                                .port = row->port };
     memcpy(msg.sandbox, row->sandbox, sizeof(msg.sandbox));
     (void)snprintf(msg.host, sizeof(msg.host), "%s", row->host);
+    (void)snprintf(msg.binding, sizeof(msg.binding), "%s", row->binding);
     return o->link ? link_send(o->link, &msg, sizeof(msg), -1) : -ENOTCONN;
 }
 

@@ -38,9 +38,9 @@ static struct tally_row *find(struct tally *t, const struct tally_row *like, con
 {
     *ret_n = 0;
     for (struct tally_row *r = *bucket(t, like->sandbox); r; r = r->next) {
-        if (strcmp(r->sandbox, like->sandbox) != 0)
+        if (r->kind != like->kind || strcmp(r->sandbox, like->sandbox) != 0)
             continue;
-        if (r->kind == like->kind && strcmp(r->host, host) == 0)
+        if (strcmp(r->host, host) == 0 && strcmp(r->binding, like->binding) == 0)
             return r;
         ++*ret_n;
     }
@@ -51,7 +51,7 @@ void tally_add(struct tally *t, const struct tally_row *row)
 {
     size_t n;
     struct tally_row *r = find(t, row, row->host, &n);
-    bool full = !r && n >= TALLY_ROWS_OF_ONE;
+    bool full = !r && n >= TALLY_ROWS_OF_ONE && row->kind != TALLY_USE;
     if (full)
         r = find(t, row, "", &n);
     if (!r) {

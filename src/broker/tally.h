@@ -2,7 +2,7 @@
  *
  * Whoever moves bytes adds to it; once a second what has come together goes to warrend, which has the
  * sums. Rows live until then only, and are bounded: the hosts beyond a sandbox's share are one row
- * without a name. What a link does not take is added again and goes with the next. */
+ * without a name, and secrets are as many as are bound. What a link does not take is added again and goes with the next. */
 #pragma once
 #include <stdint.h>
 
@@ -12,16 +12,18 @@
 
 #define TALLY_ROWS_OF_ONE 64 /* of a sandbox, between two reports */
 
-enum tally_kind { TALLY_EGRESS, TALLY_PREVIEW };
+enum tally_kind { TALLY_EGRESS, TALLY_PREVIEW, TALLY_USE };
 
 struct tally_row {
     struct tally_row *next;
     char sandbox[ID_SIZE];
     enum tally_kind kind;
-    uint32_t connections; /* or requests, of previews */
+    uint32_t connections; /* or requests, of previews and of USE */
     uint32_t denied;
     uint64_t sent_bytes, received_bytes; /* as the sandbox sees it */
-    char host[HOST_SIZE];                /* "": others, or a preview */
+    char host[HOST_SIZE];                /* "": others, or a preview; of USE the binding's */
+    char binding[64];                    /* USE: the secret, */
+    uint16_t port;                       /* and where to */
 };
 
 #define TALLY_BUCKETS 256

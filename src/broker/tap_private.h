@@ -8,6 +8,8 @@
 #include "broker/tap.h"
 #include "broker/wash.h"
 
+struct credential;
+
 #define TAP_ADDRESSES_MAX 4                /* of one host, tried in turn */
 #define TAP_GATHER_MAX (4 * 1024 * 1024)   /* a body that is signed as a whole */
 #define TAPS_GATHER_MAX (16 * 1024 * 1024) /* of all of a sandbox's */
@@ -67,8 +69,9 @@ struct tap {
     bool is_head, keep, plain; /* plain: its client knows no chunks */
     bool last;                 /* on its connection to the host */
     bool upgrade, sent, answered, lost, retried, req_ended, res_ended;
-    bool owed;       /* a record of it */
-    bool repeatable; /* to ask twice is to ask once */
+    bool owed;        /* a record of it */
+    bool repeatable;  /* to ask twice is to ask once */
+    uint64_t carries; /* bindings, a bit each: what goes along and was not told of */
     struct egress_record rec;
     uint64_t head_bytes;   /* of answers */
     bool held[ALLOT_WAYS]; /* no more may be read now */
@@ -101,6 +104,10 @@ int errand_failed(struct tap *t, int failure);
 int errand_step(struct tap *t);
 int errand_tunnel(struct tap *t);
 void errand_drop(struct tap *t); /* whatever is under way; what is owed is told */
+
+/* ---- errand_uses.c ---- */
+void errand_note_uses(struct tap *t, const struct credential *c);
+void errand_tell_uses(struct tap *t);
 
 /* ---- errand_judge.c ---- */
 /* Whom it is for, by its name within if it has one. 0, or the page that says why for nobody. */

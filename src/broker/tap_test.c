@@ -419,6 +419,44 @@ TEST(nothing_goes_along_beside_a_body)
     }
 }
 
+static size_t uses;
+static char used[4][400];
+
+static int on_row(void *arg, const struct tally_row *row)
+{
+    if (row->kind == TALLY_USE && uses < ARRAY_LEN(used))
+        (void)snprintf(used[uses++], sizeof(used[0]), "%s %s %u", row->binding, row->host,
+                       row->connections);
+    return 0;
+}
+
+TEST(every_secret_that_went_along_is_told_of_whatever_the_log_has_room_for)
+{
+    static struct tally tally;
+    _cleanup_(buf_done) struct buf got = BUF_INIT(1 << 20), refused = BUF_INIT(1 << 20);
+    need_world();
+    tally_init(&tally, w.loop, on_row, NULL);
+    w.egress->config.tally = &tally;
+    bind_lines("secret=one host=api.test port=@ path=/v1/* as=bearer\n"
+               "secret=two host=api.test port=@ path=/v1/* as=header header=X-Key\n"
+               "secret=three host=api.test port=@ path=/v1/* as=header header=authorization\n"
+               "secret=four host=api.test port=@ path=/v2/* as=bearer\n"
+               "value=five host=api.test port=@ path=/v1/* as=header header=X-Five",
+               VALUE);
+    struct bucket room = w.net->records;
+    w.net->records.level = INT32_MIN; /* there is none */
+    ask("GET /v1/a HTTP/1.1\r\nHost: api.test\r\n\r\nGET /v1/b HTTP/1.1\r\n" CLOSE, &got);
+    CHECK_EQ(w.records, 0);
+    ask("GET /v3/b HTTP/1.1\r\n" CLOSE, &refused);
+    tally_done(&tally);
+    w.egress->config.tally = NULL;
+    w.net->records = room;
+    CHECK_EQ(uses, 2); /* the third sets what the first did */
+    size_t first = strncmp(used[0], "one", 3) != 0;
+    CHECK_STR(used[first], "one api.test 2");
+    CHECK_STR(used[!first], "two api.test 2");
+}
+
 TEST(what_no_binding_fits_is_refused_and_the_rules_may_let_it_pass_bare)
 {
     static const char rule[] = "allow api.test";

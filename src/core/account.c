@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/id.h"
 
@@ -15,6 +16,10 @@
 #define HOSTS_AT HEAD_BYTES
 #define ENTRIES_AT (HOSTS_AT + ACCOUNT_HOSTS_MAX * sizeof(struct account_host))
 
+#define USES_AT ((size_t)1024 * 1024) /* behind a hole */
+
+_Static_assert(ENTRIES_AT + NETWORK_LOG_MAX * sizeof(struct network_entry) <= USES_AT,
+               "the uses have theirs");
 _Static_assert(sizeof(struct account_head) <= HEAD_BYTES, "the head has its place");
 
 /* ---- the file ---- */
@@ -56,6 +61,8 @@ static void reconcile(struct account *a)
         h->first = h->count + 1;
     if (h->host_size != sizeof(struct account_host) || h->n_hosts > ACCOUNT_HOSTS_MAX)
         h->n_hosts = 0;
+    if (h->n_uses > ACCOUNT_USES_MAX)
+        h->n_uses = 0;
     h->entry_size = sizeof(struct network_entry);
     h->host_size = sizeof(struct account_host);
     h->owner[sizeof(h->owner) - 1] = '\0';
@@ -250,4 +257,55 @@ int account_add(struct account *a, const struct broker_tally *tally, int64_t now
     h->last_ms = now_ms;
     a->changed[h - a->hosts] = true;
     return 0;
+}
+
+/* ---- uses ---- */
+
+int account_uses(const struct account *a, struct account_use **ret_items, size_t *ret_n)
+{
+    size_t n = a->fd < 0 ? 0 : a->head.n_uses;
+    struct account_use *items = calloc(n + 1, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    if (n && read_at(a->fd, items, n * sizeof(*items), USES_AT) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++)
+        items[i].secret[BROKER_BINDING_SIZE - 1] = items[i].host[BROKER_HOST_SIZE - 1] = '\0';
+    *ret_items = items;
+    *ret_n = n;
+    return 0;
+}
+
+/* Its place among n, perhaps one behind them. */
+static size_t find_use(const struct account_use *items, size_t n, const struct broker_tally *tally)
+{
+    size_t oldest = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(items[i].secret, tally->binding) == 0 && strcmp(items[i].host, tally->host) == 0)
+            return i;
+        if (items[i].last_ms < items[oldest].last_ms)
+            oldest = i;
+    }
+    return n < ACCOUNT_USES_MAX ? n : oldest;
+}
+
+int account_add_use(struct account *a, const struct broker_tally *tally, int64_t now_ms)
+{
+    _cleanup_free_ struct account_use *items = NULL;
+    size_t n = 0;
+    int r = account_uses(a, &items, &n);
+    if (r < 0)
+        return r;
+    size_t at = find_use(items, n, tally);
+    struct account_use use = { .first_ms = now_ms };
+    if (at < n && strcmp(items[at].secret, tally->binding) == 0 &&
+        strcmp(items[at].host, tally->host) == 0)
+        use = items[at];
+    (void)snprintf(use.secret, sizeof(use.secret), "%s", tally->binding);
+    (void)snprintf(use.host, sizeof(use.host), "%s", tally->host);
+    use.count += tally->connections;
+    use.last_ms = now_ms;
+    a->head.n_uses = (uint32_t)(at == n ? n + 1 : n);
+    a->head_changed = true;
+    return write_at(a->fd, &use, sizeof(use), USES_AT + at * sizeof(use));
 }

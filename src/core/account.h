@@ -1,7 +1,7 @@
 /* account - what one sandbox's network carried: sums, the hosts it talked to, its latest attempts.
  *
- * A file of its own that outlives daemon and sandbox: a head, a table of hosts, and a ring of entries, each
- * at a fixed place, so that a change writes a few hundred bytes and the file has a largest size. What is
+ * A file of its own that outlives daemon and sandbox: a head, a table of hosts, a ring of entries, and a table of
+ * secrets that were used, each at a fixed place, so that a change writes a few hundred bytes and the file has a largest size. What is
  * read is checked: a file that is torn or of another version loses its entries, not its sums. The hosts
  * that carried least make room for new ones and go on in a sum of their own. Calls read and write
  * files; the caller sees to it that there is one at a time. */
@@ -16,6 +16,7 @@
 #include "wire/broker.h"
 
 #define ACCOUNT_HOSTS_MAX 256
+#define ACCOUNT_USES_MAX 128 /* twice what is bound at once */
 
 struct account_sum {
     uint64_t sent_bytes, received_bytes;
@@ -26,6 +27,14 @@ struct account_sum {
 struct account_host {
     char host[BROKER_HOST_SIZE];
     struct account_sum sum;
+    int64_t first_ms, last_ms;
+};
+
+/* A secret that its requests carried to a host, as the binding names it. */
+struct account_use {
+    char secret[BROKER_BINDING_SIZE];
+    char host[BROKER_HOST_SIZE];
+    uint64_t count;
     int64_t first_ms, last_ms;
 };
 
@@ -40,6 +49,7 @@ struct account_head {
     struct account_sum others;           /* of hosts that are not in the table any more */
     int64_t begun_ms;
     uint32_t n_hosts;
+    uint32_t n_uses;
 };
 
 struct account {
@@ -69,3 +79,7 @@ int account_entries(struct account *a, uint64_t after, size_t limit,
                     struct network_entry **ret_items, size_t *ret_n);
 int account_add(struct account *a, const struct broker_tally *tally, int64_t now_ms);
 int account_hosts(struct account *a); /* has a->hosts read, a->head.n_hosts of them */
+/* One that names a binding. Of too many the one that was used longest ago makes room. */
+int account_add_use(struct account *a, const struct broker_tally *tally, int64_t now_ms);
+int account_uses(const struct account *a, struct account_use **ret_items,
+                 size_t *ret_n); /* free(*ret_items) */

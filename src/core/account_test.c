@@ -134,6 +134,48 @@ TEST(a_host_that_carried_much_is_not_hidden_by_many_that_did_not)
     CHECK_OK(account_close(&a));
 }
 
+static void use(const char *secret, const char *host, int64_t now_ms)
+{
+    struct account a;
+    struct broker_tally t = tally(host, 0);
+    (void)snprintf(t.binding, sizeof(t.binding), "%s", secret);
+    CHECK_OK(account_open(&a, dir_fd, ID, "team"));
+    CHECK_OK(account_add_use(&a, &t, now_ms));
+    CHECK_OK(account_close(&a));
+}
+
+TEST(secrets_that_were_used_are_remembered_however_much_is_logged)
+{
+    _cleanup_free_ struct account_use *items = NULL, *more = NULL;
+    struct account a;
+    char host[64];
+    size_t n = 0;
+    fresh();
+    use("key", "a.example", 10);
+    log_many(1, 2 * NETWORK_LOG_MAX);
+    use("key", "b.example", 20);
+    use("key", "a.example", 30);
+    CHECK_OK(account_open(&a, dir_fd, ID, NULL));
+    CHECK_OK(account_uses(&a, &items, &n));
+    CHECK_EQ(n, 2);
+    CHECK_STR(items[0].host, "a.example");
+    CHECK_EQ(items[0].count, 2);
+    CHECK_EQ(items[0].first_ms, 10);
+    CHECK_EQ(items[0].last_ms, 30);
+    CHECK_EQ(a.head.egress.connections, 0);
+    CHECK_OK(account_close(&a));
+    for (int i = 0; i < ACCOUNT_USES_MAX; i++) {
+        (void)snprintf(host, sizeof(host), "h%d.example", i);
+        use("key", host, 40 + i);
+    }
+    CHECK_OK(account_open(&a, dir_fd, ID, NULL));
+    CHECK_OK(account_uses(&a, &more, &n));
+    CHECK_EQ(n, ACCOUNT_USES_MAX);
+    CHECK_STR(more[1].host, "h126.example"); /* in the place of the one that was used longest ago */
+    CHECK_STR(more[0].host, "h127.example");
+    CHECK_OK(account_close(&a));
+}
+
 TEST(what_is_torn_or_of_another_shape_costs_entries_and_no_sums)
 {
     struct account a;

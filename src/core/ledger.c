@@ -112,6 +112,8 @@ static int write_record(struct ledger *l, struct account *a, const struct broker
 static void count(struct core *core, const struct broker_tally *t)
 {
     struct network_counts *c = &core->ledger.counts[t->preview ? 1 : 0];
+    if (t->binding[0])
+        return;
     atomic_fetch_add(&c->sent_bytes, t->sent_bytes);
     atomic_fetch_add(&c->received_bytes, t->received_bytes);
     atomic_fetch_add(&c->connections, t->connections);
@@ -135,6 +137,10 @@ static int write_account(struct core *core, const struct group *g, uint64_t *rx,
         const struct ledger_item *item = g->items[i];
         if (!item->is_tally) {
             r = write_record(l, &a, &item->record);
+            continue;
+        }
+        if (item->tally.binding[0]) {
+            r = account_add_use(&a, &item->tally, clock_now_ms());
             continue;
         }
         r = account_add(&a, &item->tally, clock_now_ms());

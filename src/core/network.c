@@ -365,8 +365,11 @@ bool network_told(struct core *core, const void *msg, size_t n)
     if (type == BROKER_TALLY && n == sizeof(tally)) {
         memcpy(&tally, msg, sizeof(tally));
         tally.sandbox[ID_LEN] = tally.host[sizeof(tally.host) - 1] = '\0';
-        if (id_valid(tally.sandbox))
+        tally.binding[sizeof(tally.binding) - 1] = '\0';
+        if (id_valid(tally.sandbox)) {
             ledger_tally(core, &tally);
+            uses_told(core, &tally);
+        }
         return true;
     }
     struct broker_record rec;
@@ -379,9 +382,7 @@ bool network_told(struct core *core, const void *msg, size_t n)
     rec.address[sizeof(rec.address) - 1] = '\0';
     rec.program[sizeof(rec.program) - 1] = '\0';
     rec.binding[sizeof(rec.binding) - 1] = '\0';
-    if (id_valid(rec.sandbox)) {
+    if (id_valid(rec.sandbox))
         ledger_record(core, &rec);
-        uses_told(core, &rec);
-    }
     return true;
 }

@@ -225,19 +225,19 @@ TEST(the_first_use_of_a_secret_is_an_event)
     int broker;
     struct world *w = linked(&broker);
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    struct broker_record rec = { .type = BROKER_RECORD, .port = 443, .allowed = 1 };
+    struct broker_tally t = { .type = BROKER_TALLY, .connections = 1, .port = 443 };
     set_secret(w->core, "one", true);
     make(w->core, "key@a.test name=n transparent=no", &s);
-    memcpy(rec.sandbox, s.id, ID_SIZE);
-    (void)snprintf(rec.name, sizeof(rec.name), "a.test");
-    CHECK(network_told(w->core, &rec, sizeof(rec)));
+    memcpy(t.sandbox, s.id, ID_SIZE);
+    (void)snprintf(t.host, sizeof(t.host), "a.test");
+    CHECK(network_told(w->core, &t, sizeof(t)));
     CHECK_EQ(uses_in_events(w->core, s.id), 0);
-    memset(rec.binding, '"', sizeof(rec.binding)); /* whatever it says, it is text */
-    CHECK(network_told(w->core, &rec, sizeof(rec)));
-    CHECK(network_told(w->core, &rec, sizeof(rec)));
+    memset(t.binding, '"', sizeof(t.binding)); /* whatever it says, it is text */
+    CHECK(network_told(w->core, &t, sizeof(t)));
+    CHECK(network_told(w->core, &t, sizeof(t)));
     CHECK_EQ(uses_in_events(w->core, s.id), 1);
-    (void)snprintf(rec.binding, sizeof(rec.binding), "key");
-    CHECK(network_told(w->core, &rec, sizeof(rec)));
+    (void)snprintf(t.binding, sizeof(t.binding), "key");
+    CHECK(network_told(w->core, &t, sizeof(t)));
     CHECK_EQ(uses_in_events(w->core, s.id), 2);
     (void)close(broker);
     world_free(w);

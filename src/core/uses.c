@@ -29,26 +29,26 @@ void uses_done(struct uses *u)
     *u = (struct uses){ 0 };
 }
 
-static void tell(struct core *core, const char *owner, const struct broker_record *rec)
+static void tell(struct core *core, const char *owner, const struct broker_tally *t)
 {
-    json_t *o = json_pack("{s:s, s:s, s:i}", "secret", rec->binding, "host", rec->name, "port",
-                          (int)rec->port);
+    json_t *o =
+        json_pack("{s:s, s:s, s:i}", "secret", t->binding, "host", t->host, "port", (int)t->port);
     char *data = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
-    event_emit(core, owner, rec->sandbox, "secret.used", data);
+    event_emit(core, owner, t->sandbox, "secret.used", data);
     free(data);
 }
 
-void uses_told(struct core *core, const struct broker_record *rec)
+void uses_told(struct core *core, const struct broker_tally *tally)
 {
     char owner[OWNER_MAX] = "";
-    if (!rec->binding[0] || !rec->allowed)
+    if (!tally->binding[0])
         return;
     (void)pthread_mutex_lock(&core->table.lock);
-    struct box *b = box_find(&core->table, NULL, rec->sandbox);
-    if (b && uses_add(&b->uses, rec->binding))
+    struct box *b = box_find(&core->table, NULL, tally->sandbox);
+    if (b && uses_add(&b->uses, tally->binding))
         memcpy(owner, b->s.owner, sizeof(owner));
     (void)pthread_mutex_unlock(&core->table.lock);
     if (owner[0])
-        tell(core, owner, rec);
+        tell(core, owner, tally);
 }

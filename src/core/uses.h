@@ -17,5 +17,5 @@ struct uses {
 bool uses_add(struct uses *u, const char *name);
 void uses_done(struct uses *u);
 
-/* Takes its own lock: remembers what a record says, and tells of the first time. */
-void uses_told(struct core *core, const struct broker_record *rec);
+/* Takes its own lock: remembers what a tally says, if it is of a secret, and tells of the first time. */
+void uses_told(struct core *core, const struct broker_tally *tally);

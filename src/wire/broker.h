@@ -36,7 +36,7 @@ enum broker_type {
     BROKER_TOUCH,  /* somebody is at work in a sandbox: it is not idle */
     BROKER_HELLO,  /* a new broker, which knows of no sandbox yet */
     BROKER_RECORD, /* what a sandbox reached, or could not */
-    BROKER_TALLY,  /* bytes that it moved since the last of these */
+    BROKER_TALLY,  /* bytes that it moved, or secrets it used, since the last of these */
     BROKER_WHO,    /* which programs of a sandbox have these sockets open? */
 };
 
@@ -189,6 +189,9 @@ struct broker_tally {
     uint64_t sent_bytes, received_bytes;
     char sandbox[ID_SIZE];
     char host[BROKER_HOST_SIZE]; /* "": others, or a preview */
+    /* Not "": no bytes, but a secret that so many requests (`connections`) carried to the host of its binding. */
+    char binding[BROKER_BINDING_SIZE];
+    uint32_t port; /* with binding */
 };
 
 struct broker_who {

@@ -9,10 +9,8 @@
 #include "front/http/fields.h"
 #include "front/native/native.h"
 #include "net/binding.h"
-#include "net/host.h"
 
 #define BLAST_FILES 100
-#define BLAST_ENTRIES 10000 /* of the log, for what is in no account */
 
 /* ---- whom it reached, and with which secrets ---- */
 
@@ -43,34 +41,50 @@ static void put_reached(struct jout *j, const struct account *a)
     jout_uint(j, "denied", a->head.egress.denied);
 }
 
-/* An entry has the name of the secret that it carried. */
-static uint64_t uses_of(const struct binding *b, const struct network_entry *log, size_t n)
+static void put_use(struct jout *j, const char *secret, const char *host, const char *path,
+                    uint64_t used)
 {
-    uint64_t uses = 0;
-    for (size_t i = 0; i < n; i++)
-        uses += strcmp(log[i].record.binding, b->secret) == 0 &&
-                host_matches(b->host, log[i].record.name);
-    return uses;
+    jout_open(j, NULL, '{');
+    jout_str(j, "secret", secret);
+    jout_str(j, "host", host);
+    jout_str(j, "path", path);
+    jout_uint(j, "used", used);
+    jout_close(j, '}');
 }
 
-static void put_secrets(struct jout *j, const struct sandbox_spec *spec,
-                        const struct network_entry *log, size_t n)
+static uint64_t uses_of(const struct binding *b, const struct account_use *uses, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(uses[i].secret, b->secret) == 0 && strcmp(uses[i].host, b->host) == 0)
+            return uses[i].count;
+    return 0;
+}
+
+static bool is_bound(const struct bindings *bs, const struct account_use *use)
+{
+    for (size_t i = 0; i < bs->n; i++)
+        if (bs->items[i].secret && uses_of(&bs->items[i], use, 1))
+            return true;
+    return false;
+}
+
+/* What it may use, and after that what it used and may no longer. */
+static void put_secrets(struct jout *j, const struct sandbox_spec *spec, const struct account *a)
 {
     _cleanup_(bindings_done) struct bindings bs = BINDINGS_INIT;
+    _cleanup_free_ struct account_use *uses = NULL;
+    size_t n = 0;
     if (spec->bindings)
         (void)bindings_parse(spec->bindings, strlen(spec->bindings), &bs, NULL);
+    (void)account_uses(a, &uses, &n);
     jout_open(j, "secrets", '[');
-    for (size_t i = 0; i < bs.n; i++) {
-        const struct binding *b = &bs.items[i];
-        if (!b->secret)
-            continue;
-        jout_open(j, NULL, '{');
-        jout_str(j, "secret", b->secret);
-        jout_str(j, "host", b->host);
-        jout_str(j, "path", b->path);
-        jout_uint(j, "used", uses_of(b, log, n));
-        jout_close(j, '}');
-    }
+    for (size_t i = 0; i < bs.n; i++)
+        if (bs.items[i].secret)
+            put_use(j, bs.items[i].secret, bs.items[i].host, bs.items[i].path,
+                    uses_of(&bs.items[i], uses, n));
+    for (size_t i = 0; i < n; i++)
+        if (!is_bound(&bs, &uses[i]))
+            put_use(j, uses[i].secret, uses[i].host, NULL, uses[i].count);
     jout_close(j, ']');
 }
 
@@ -134,8 +148,6 @@ struct blast {
     struct keeper_program *programs;
     size_t n_programs;
     bool counted;
-    struct network_entry *log;
-    size_t n_log;
 };
 
 static void blast_done(struct blast *b)
@@ -143,7 +155,6 @@ static void blast_done(struct blast *b)
     sandbox_done(&b->s);
     trace_changes_done(&b->changes);
     free(b->programs);
-    free(b->log);
 }
 
 static int gather(struct request *req, struct blast *b, struct err *err)
@@ -154,9 +165,6 @@ static int gather(struct request *req, struct blast *b, struct err *err)
     if (r == 0)
         r = trace_programs(req->core, req->owner, b->s.id, &b->programs, &b->n_programs,
                            &b->counted, err);
-    const struct network_query all = { .limit = BLAST_ENTRIES };
-    if (r == 0)
-        r = network_log(req->core, req->owner, b->s.id, &all, &b->log, &b->n_log, err);
     return r;
 }
 
@@ -168,8 +176,8 @@ static int put_network(struct request *req, struct jout *j, const struct blast *
         return r;
     native_put_network(j, &b->s.spec);
     put_reached(j, &a);
+    put_secrets(j, &b->s.spec, &a);
     network_account_done(req->core, &a);
-    put_secrets(j, &b->s.spec, b->log, b->n_log);
     return 0;
 }
 
