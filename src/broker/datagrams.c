@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "broker/detour.h"
 #include "broker/datagrams_private.h"
-#include "broker/share.h"
+#include "base/share.h"
 
 #define FLOWS_MAX 256        /* of one sandbox at once; a socket each */
 #define FLOWS_ALL 8192       /* of all together, where there are descriptors for so many */

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "broker/credential.h"
-#include "broker/share.h"
+#include "base/share.h"
 #include "broker/tap_private.h"
 #include "net/sigv4.h"
 

@@ -12,7 +12,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "broker/flow.h"
-#include "broker/share.h"
+#include "base/share.h"
 #include "broker/sock.h"
 #include "wire/broker.h"
 #include "ws/frames.h"

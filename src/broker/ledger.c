@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "broker/egress_private.h"
-#include "broker/share.h"
+#include "base/share.h"
 #include "broker/tap.h"
 
 #define REFILL_MS 100   /* as fine as the loop's clock is */

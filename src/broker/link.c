@@ -6,7 +6,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "broker/share.h"
+#include "base/share.h"
 #include "wire/broker.h"
 
 #define LOG_MODULE "broker"

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/share.h"
 #include "broker/bound.h"
 #include "broker/detour.h"
 #include "broker/egress_private.h"
 #include "broker/road.h"
-#include "broker/share.h"
 #include "broker/tap.h"
 #include "net/dns.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "broker/outlet_private.h"
-#include "broker/share.h"
+#include "base/share.h"
 #include "broker/tap.h"
 #include "net/opening.h"
 #include "net/requests.h"

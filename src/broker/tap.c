@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "broker/early.h"
 #include "broker/leaf.h"
-#include "broker/share.h"
+#include "base/share.h"
 #include "broker/tap_private.h"
 
 #define LOG_MODULE "binding"

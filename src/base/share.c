@@ -1,4 +1,4 @@
-#include "broker/share.h"
+#include "base/share.h"
 
 #define PART 4 /* a few who take all they can leave half of it */
 

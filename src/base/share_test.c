@@ -1,4 +1,4 @@
-#include "broker/share.h"
+#include "base/share.h"
 
 #include "base/check.h"
 
