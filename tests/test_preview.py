@@ -315,6 +315,24 @@ def test_a_broker_that_is_killed_is_back_at_once(daemon, site):
     assert daemon.pids("warren-broker") != before
 
 
+def test_connections_that_come_while_the_broker_is_busy_wait_for_it(daemon, site):
+    request = f"GET /x HTTP/1.1\r\nHost: {host_of(site, 3000)}\r\nConnection: close\r\n\r\n".encode()
+    broker = daemon.pids("warren-broker")[0]
+    with contextlib.ExitStack() as stack:
+        os.kill(broker, signal.SIGSTOP)
+        try:
+            held = [stack.enter_context(socket.create_connection(("127.0.0.1", daemon.port), timeout=harness.DEADLINE))
+                    for _ in range(600)]  # more than the link between the two has room for
+            for s in held:
+                s.sendall(request)
+            # The API is not held up; when it has answered, those before it were taken.
+            assert daemon.api.get(site)["id"] == site
+        finally:
+            os.kill(broker, signal.SIGCONT)
+        for s in held:
+            assert s.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
 def test_the_domain_is_localhost_unless_said(fresh):
     reply = get(fresh, host_of(GONE, 3000, "localhost"))
     assert reply.status == 502 and reply.code == "sandbox_not_found"

@@ -15,6 +15,7 @@
 #include "core/network.h"
 #include "core/sandbox.h"
 #include "front/http/glance.h"
+#include "front/porter.h"
 #include "front/visit.h"
 #include "wire/broker.h"
 
@@ -45,6 +46,7 @@ struct previews {
     struct server *server;
     const char *domain;
     int link_fd;
+    struct porter *porter;
     pthread_t thread;
     bool started;
     pthread_mutex_t lock; /* of what follows */
@@ -241,17 +243,13 @@ static bool is_challenge(struct core *core, const char *head, size_t n)
 bool previews_divert(void *previews, int fd, const char *head, size_t n)
 {
     struct previews *p = previews;
-    struct broker_client msg = { .type = BROKER_CLIENT };
     struct alias alias;
     struct glance g;
     glance(head, n, p->domain, &g);
     if (!g.preview && (!alias_find(p->visit.core, g.host, g.host_len, &alias) ||
                        is_challenge(p->visit.core, head, n)))
         return false;
-    int r = fd_try_send_msg(p->link_fd, &msg, sizeof(msg), &fd, 1);
-    if (r < 0)
-        log_warn("the broker does not take connections err=%d", -r);
-    (void)close(fd);
+    porter_hand(p->porter, fd);
     return true;
 }
 
@@ -271,6 +269,8 @@ int previews_new(struct core *core, int link_fd, const char *domain, struct prev
     p->last = &p->first;
     (void)pthread_mutex_init(&p->lock, NULL);
     int r = auth_new(&p->visit.guard, err);
+    if (r >= 0)
+        r = porter_new(link_fd, &p->porter, err);
     if (r < 0) {
         previews_free(p);
         return r;
@@ -314,6 +314,8 @@ void previews_free(struct previews *p)
     if (!p)
         return;
     previews_stop(p);
+    (void)shutdown(p->link_fd, SHUT_RDWR); /* it may not have been started */
+    porter_free(p->porter);
     while (p->first) {
         struct asked *q = p->first;
         p->first = q->next;
