@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/sanitized.h"
+#include "base/share.h"
 #include "core/alias.h"
 #include "core/certs.h"
 #include "core/network.h"
@@ -21,7 +22,7 @@
 
 #define LOG_MODULE "preview"
 #define WORKING_MAX 512
-#define WORKING_OF_ONE 16 /* a sandbox that takes no connections must not use up what others need */
+#define WORKING_OF_ONE 16 /* those that take no connections must not use up what others need */
 #define WAITING_MAX 8192
 #define WAITING_OF_ONE 2048 /* all that come while it wakes up */
 #define SHARES 256
@@ -84,9 +85,10 @@ static struct share *share_of(struct previews *p, const char *sandbox)
 /* With the lock held: the next that may be answered, out of the queue; NULL: none. */
 static struct asked *next_asked(struct previews *p)
 {
+    size_t most = share(WORKING_MAX, p->working, WORKING_OF_ONE);
     for (struct asked **at = &p->first; *at && !atomic_load(&p->visit.stop); at = &(*at)->next) {
         struct asked *q = *at;
-        if (q->share->working >= WORKING_OF_ONE)
+        if (q->share->working >= most)
             continue;
         *at = q->next;
         if (p->last == &q->next)
@@ -136,13 +138,13 @@ static int spawn(struct asked *q)
 static int take_on(struct previews *p, struct asked *q)
 {
     struct share *s = q->share;
-    if (p->working < WORKING_MAX && s->working < WORKING_OF_ONE && spawn(q) == 0) {
+    if (s->working < share(WORKING_MAX, p->working, WORKING_OF_ONE) && spawn(q) == 0) {
         p->working++;
         s->working++;
         return 0;
     }
     /* Those at work take the next when they are done. */
-    if (p->working == 0 || p->waiting >= WAITING_MAX || s->waiting >= WAITING_OF_ONE)
+    if (p->working == 0 || s->waiting >= share(WAITING_MAX, p->waiting, WAITING_OF_ONE))
         return -EAGAIN;
     *p->last = q;
     p->last = &q->next;
