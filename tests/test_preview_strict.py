@@ -81,6 +81,8 @@ HEADS = [
     "GET / HTTP/1.1\r\nHost: {host}, {host}\r\n\r\n", "GET / HTTP/1.1\r\nHost: {host}\r\nHost: other\r\n\r\n",
     "GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n", "GET //{host}@evil/ HTTP/2.0\r\nHost: {host}\r\n\r\n",
     "CONNECT {host}:80 HTTP/1.1\r\nHost: {host}\r\n\r\n",
+    # each field of a head would be compared with all of these
+    "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close" + ",a" * 15000 + "\r\n" + "B: c\r\n" * 120 + "\r\n",
 ]
 BODIES = [
     CHUNKED + "\r\n" + chunks for chunks in [

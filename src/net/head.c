@@ -7,6 +7,7 @@
 
 #define METHOD_MAX 32
 #define LENGTH_DIGITS_MAX 18 /* below 2^63 */
+#define OPTIONS_MAX 32       /* of Connection: each field is compared with every one of them */
 
 static bool is_token(unsigned char c)
 {
@@ -73,6 +74,15 @@ static bool next_entry(struct text *list, struct text *ret_entry)
     list->p += comma ? n + 1 : n;
     list->n -= comma ? n + 1 : n;
     return true;
+}
+
+static unsigned count_entries(struct text list)
+{
+    struct text entry;
+    unsigned n = 0;
+    while (next_entry(&list, &entry))
+        n++;
+    return n;
 }
 
 bool text_lists(struct text list, const char *word)
@@ -196,7 +206,7 @@ static int read_length(struct text t, uint64_t *ret)
 }
 
 struct seen {
-    unsigned lengths, codings, hosts;
+    unsigned lengths, codings, hosts, options;
     bool close, keep_alive, upgrade_listed, upgrade;
 };
 
@@ -214,6 +224,7 @@ static int read_field(struct head *h, const struct head_field *f, struct seen *s
         s->hosts++;
         h->host = f->value;
     } else if (text_is(f->name, "Connection")) {
+        s->options += count_entries(f->value);
         s->close |= text_lists(f->value, "close");
         s->keep_alive |= text_lists(f->value, "keep-alive");
         s->upgrade_listed |= text_lists(f->value, "upgrade");
@@ -233,7 +244,7 @@ static int understand(struct head *h, struct seen *s)
             return r;
     }
     if (s->lengths > 1 || s->codings > 1 || (s->lengths && s->codings) ||
-        (s->codings && h->minor == 0))
+        (s->codings && h->minor == 0) || s->options > OPTIONS_MAX)
         return -EBADMSG;
     h->keep_alive = !s->close && (h->minor == 1 || s->keep_alive);
     h->upgrade = s->upgrade && s->upgrade_listed && h->minor == 1;

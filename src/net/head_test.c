@@ -129,6 +129,23 @@ TEST(head_end_finds_the_empty_line_however_the_bytes_come)
     CHECK_EQ(head_end(s, strlen(s), 0), whole);
 }
 
+TEST(head_bounds_what_a_connection_names)
+{
+    static char s[HEAD_MAX];
+    static struct head h;
+    size_t n = (size_t)snprintf(s, sizeof(s), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close");
+    for (int i = 0; i < 31; i++)
+        n += (size_t)snprintf(s + n, sizeof(s) - n, ", x");
+    (void)snprintf(s + n, sizeof(s) - n, "\r\n\r\n");
+    CHECK_OK(read_request(s, &h));
+    (void)snprintf(s + n, sizeof(s) - n, ",\r\nConnection: y\r\n\r\n");
+    CHECK_EQ(read_request(s, &h), -EBADMSG);
+    CHECK_EQ(
+        read_answer("HTTP/1.1 200 OK\r\nConnection: ,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\r\n\r\n",
+                    &h),
+        -EBADMSG);
+}
+
 TEST(head_bounds_the_fields)
 {
     static char s[HEAD_MAX];
