@@ -1,5 +1,7 @@
 """What hostile clients send to previews, byte by byte: refused, bounded, and never passed on to be read otherwise."""
 import contextlib
+import http.client
+import json
 import os
 import pathlib
 import socket
@@ -36,18 +38,42 @@ while True:
 
 @pytest.fixture(scope="module")
 def site(daemon):
-    """A server on port 3000, one that writes down what it gets on 4000."""
+    """A server on port 3000, one that writes down what it gets on 4000, one with bad manners on 5000."""
     box = daemon.api.create(memory_mb=1024)["id"]
     serve(daemon.api, box, 3000)
-    daemon.api.ok("PUT", f"/v1/sandboxes/{box}/files?path=/tmp/recorder.py", RECORDER)
-    daemon.api.start(box, ["python3", "/tmp/recorder.py"])
-    until(lambda: get(daemon, host_of(box, 4000)).status == 200, "the recorder to listen")
+    for name, text, port in (("recorder", RECORDER, 4000), ("odd", ODD, 5000)):
+        daemon.api.ok("PUT", f"/v1/sandboxes/{box}/files?path=/tmp/{name}.py", text)
+        daemon.api.start(box, ["python3", f"/tmp/{name}.py"])
+        until(lambda: get(daemon, host_of(box, port)).status == 200, f"the {name} to listen")
     yield box
     daemon.api.call("DELETE", f"/v1/sandboxes/{box}")
 
 
 def seen(daemon, box):
     return daemon.api.call("GET", f"/v1/sandboxes/{box}/files?path=/tmp/seen").body
+
+
+# A server with bad manners. It is never slower than who reads it.
+ODD = """
+import socket, threading
+def talk(s):
+    try:
+        while head := s.recv(65536):
+            path = head.split()[1]
+            if path == b"/flood":
+                while True:
+                    s.sendall(b"HTTP/1.1 100 Continue\\r\\n\\r\\n" * 40000)
+            if path == b"/once":
+                open("/tmp/done", "ab").write(b"x")
+                return s.close()
+            names = b"Connection: keep-alive" + b",a" * 5000 + b"\\r\\n" if path == b"/named" else b""
+            s.sendall(b"HTTP/1.1 200 OK\\r\\n" + names + b"Content-Length: 2\\r\\n\\r\\nok")
+    except OSError:
+        pass
+server = socket.create_server(("127.0.0.1", 5000), backlog=128)
+while True:
+    threading.Thread(target=talk, args=(server.accept()[0],), daemon=True).start()
+"""
 
 
 LIGHT = "san" not in harness.BUILD.name  # what a sanitizer's build weighs does not matter
@@ -144,6 +170,38 @@ def test_floods_of_header_are_refused_and_cost_nothing(daemon, site):
                 s.sendall(start + b"A: b\r\n" * 20_000)
         assert get(daemon, host_of(site, 3000)).status == 200
         assert rss_kib(daemon) - before < 30_000 or not LIGHT
+
+
+def test_a_server_that_never_gets_to_its_answer_holds_nobody_up(daemon, site):
+    """Heads of 100 without end: a reader that takes them all must not be what the broker is busy with."""
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=harness.DEADLINE) as s:
+        s.sendall(f"GET /flood HTTP/1.1\r\nHost: {host_of(site, 5000)}\r\n\r\n".encode())
+        got, n = b"", 0
+        with contextlib.suppress(ConnectionResetError):
+            while (piece := s.recv(1 << 20)) and n < 50_000_000:
+                got, n = (got + piece)[-2000:], n + len(piece)
+    assert n < 200_000 and b"HTTP/1.1 502 Bad Gateway" in got and b"bad_answer" in got, (n, got[-500:])
+    assert get(daemon, host_of(site, 3000)).status == 200
+    assert get(daemon, host_of(site, 5000), "/named").code == "bad_answer"
+
+
+def test_what_may_have_been_done_is_not_done_again(daemon, site):
+    """On a connection that was used before, the end of it says nothing of whether a request was read."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=harness.DEADLINE)) as c:
+        for method, path, status in (("GET", "/", 200), ("POST", "/once", 502)):
+            c.request(method, path, headers={"Host": host_of(site, 5000)})
+            r = c.getresponse()
+            r.read()
+            assert r.status == status
+    assert daemon.api.out(site, "cat /tmp/done") == "x"
+
+
+def test_what_is_said_of_a_bad_head_is_about_that_one(daemon, site):
+    got = raw(daemon, f"HEAD /x HTTP/1.1\r\nHost: {host_of(site, 3000)}\r\nAccept: text/html\r\n\r\nGET\r\n\r\n".encode())
+    last = got[got.index(b"HTTP/1.1 400 "):]
+    head, body = last.split(b"\r\n\r\n", 1)
+    assert b"Content-Length: %d\r\n" % len(body) in head and json.loads(body)["error"]["code"] == "invalid_request"
+    assert site.encode() not in last
 
 
 def test_a_thousand_requests_at_once_are_answered_in_order(daemon, site):

@@ -41,6 +41,7 @@ struct client {
     struct buf request; /* its head as it is sent on, until the answer begins */
     struct flow req, res;
     struct upstream *up, *self; /* self: to warrend, kept for the next request */
+    size_t before;              /* bytes of heads that came before the answer's own: 100, 103 */
     bool is_head, keep, upgrade;
     bool look; /* warrend is asked about its token alone: it will be redirected */
     bool sent, answered, lost, retried; /* lost: its server takes no more of it */

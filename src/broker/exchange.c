@@ -164,6 +164,7 @@ int exchange_begin(struct client *c, const struct head *h)
     c->upgrade = rewrite_upgrades(h);
     c->look = c->sent = c->answered = c->lost = c->retried = false;
     c->req_ended = c->res_ended = false;
+    c->before = 0;
     c->touched_ms = clock_mono_ms(); /* warrend was asked, just now or within a second */
     flow_start(&c->req, h->body, h->length);
     c->req.body.bare = true;
@@ -271,7 +272,8 @@ static int start_answer(struct client *c, const struct head *h)
 static int read_answer(struct client *c)
 {
     struct buf *in = &c->up->in;
-    size_t n = head_end(in->data, in->len, 0);
+    size_t n = head_end(in->data, in->len, c->up->seen);
+    c->up->seen = n == 0 ? in->len : 0;
     if (n == 0)
         return fill_answer(c);
     if (head_answer(in->data, n, c->is_head, &head) < 0)
@@ -280,6 +282,10 @@ static int read_answer(struct client *c)
         return start_tunnel(c, &head);
     if (head.status >= 200)
         return start_answer(c, &head);
+    /* One that never gets to its answer would have us read for ever, and nobody else would be served. */
+    c->before += n;
+    if (c->before > HEAD_MAX)
+        return client_reply(c, PAGE_BROKEN, false);
     int r = rewrite_answer(&head, c->way.inside, true,
                            &c->out); /* 100, 103: on the way to the answer */
     buf_drop_front(in, n);

@@ -22,6 +22,7 @@ struct known;
 struct upstream {
     struct sock sock;
     struct buf in, out;
+    size_t seen; /* of `in`: there was no end of a head */
     bool reused; /* it has answered before, so that its end may be no answer to this request */
     bool keep;   /* its server will take another request */
     bool shaken; /* under TLS: its certificate was good */
