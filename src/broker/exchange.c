@@ -136,6 +136,16 @@ static int reach_self(struct client *c, const struct head *h)
     return exchange_start(c, h, NULL);
 }
 
+/* It does no harm twice. Of others nobody can say, when a connection breaks, whether they were done. */
+static bool may_repeat(const struct head *h)
+{
+    static const char *const methods[] = { "GET", "HEAD", "OPTIONS", "PUT", "DELETE" };
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+        if (text_is(h->method, methods[i]))
+            return h->body == BODY_EMPTY;
+    return false;
+}
+
 static int reach_inside(struct client *c, const struct head *h)
 {
     const struct parked_verdict *v;
@@ -145,11 +155,10 @@ static int reach_inside(struct client *c, const struct head *h)
     c->look = c->way.by_query && c->way.html && plain && !h->upgrade && h->body == BODY_EMPTY;
     if (c->look)
         return ask_warrend(c);
-    /* A connection that waited may have ended a moment ago, and what has a body cannot be sent twice. */
-    struct upstream *u =
-        h->body != BODY_EMPTY || h->upgrade
-            ? NULL
-            : parked_take(&c->p->parked, c->way.sandbox, c->way.port, &c->way.proof, &v);
+    /* A connection that waited may have ended a moment ago: what cannot be sent twice gets a new one. */
+    struct upstream *u = !may_repeat(h) || h->upgrade ? NULL
+                                                      : parked_take(&c->p->parked, c->way.sandbox,
+                                                                    c->way.port, &c->way.proof, &v);
     if (!u)
         return ask_warrend(c);
     adopt(c, u);
