@@ -97,6 +97,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.big(int(query["n"]))
         if url.path == "/chunked":
             return self.chunked(query)
+        if url.path == "/think":
+            for _ in range(int(query["times"])):
+                time.sleep(1)
+            return self.reply(b"thought")
         if url.path == "/told":
             Handler.told += 1  # and what else came with it is not read
             return self.reply(b"ok")

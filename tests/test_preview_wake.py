@@ -136,3 +136,13 @@ def test_one_whose_processes_were_put_to_sleep_answers_with_them(daemon, state):
         assert server["pid"] == pid and server["state"] == "running"
     finally:
         api.delete(box)
+
+
+def test_a_server_that_thinks_is_not_put_to_sleep(daemon):
+    """Nothing passes and no cpu is used while a request waits for its answer: it is at work nevertheless."""
+    box = daemon.api.create(freeze_after_s=0.5)["id"]
+    try:
+        serve(daemon.api, box, 3000)
+        assert get(daemon, host_of(box, 3000), "/think?times=3", timeout=LONG).body == b"thought"
+    finally:
+        daemon.api.delete(box)

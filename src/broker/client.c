@@ -21,6 +21,7 @@
 #define REPLY_MS 10000
 #define DRAIN_MS 2000
 #define TOUCH_MS 5000
+#define WAITING_MS 2000 /* the same while nothing passes: it might be frozen meanwhile */
 
 static struct head head; /* the loop has one thread */
 
@@ -50,12 +51,21 @@ static void client_close(struct client *c)
     loop_defer(c->p->loop, &c->later, free_client);
 }
 
+/* All was said that was to be said to a server inside; it has not begun to answer. */
+static bool is_waiting(const struct client *c)
+{
+    return c->state == CLIENT_EXCHANGE && c->way.inside && !c->answered && c->req.over &&
+           c->out.len == 0;
+}
+
 static void on_deadline(struct deadline *d)
 {
     struct client *c = container_of(d, struct client, deadline);
     if (c->state == CLIENT_ASKING) {
         (void)client_reply(c, PAGE_FAILED, false);
         client_step(c);
+    } else if (is_waiting(c)) {
+        client_step(c); /* which touches */
     } else {
         client_close(c);
     }
@@ -238,6 +248,8 @@ static void arm_deadline(struct client *c)
     case CLIENT_EXCHANGE:
         if (c->out.len || !c->req.over)
             set_deadline(c, STUCK_MS);
+        else if (is_waiting(c)) /* a server that thinks is at work, though no byte passes */
+            set_deadline(c, WAITING_MS);
         else
             loop_no_deadline(c->p->loop, &c->deadline);
         break;
@@ -251,11 +263,11 @@ static void arm_deadline(struct client *c)
     }
 }
 
-/* Bytes that pass keep a sandbox awake, however long ago their request began. */
+/* Bytes that pass keep a sandbox awake, however long ago their request began, and so does one that waits. */
 static void touch(struct client *c)
 {
-    int64_t now = clock_mono_ms();
-    if (!c->up || !c->way.inside || now - c->touched_ms < TOUCH_MS)
+    int64_t now = clock_mono_ms(), every = is_waiting(c) ? WAITING_MS : TOUCH_MS;
+    if (!c->up || !c->way.inside || now - c->touched_ms < every)
         return;
     struct broker_touch msg = { .type = BROKER_TOUCH };
     memcpy(msg.sandbox, c->way.sandbox, ID_SIZE);
