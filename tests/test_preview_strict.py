@@ -214,16 +214,17 @@ def test_a_thousand_requests_at_once_are_answered_in_order(daemon, site):
 
 
 def test_slow_ones_are_cut_and_hold_nobody_up(daemon, site):
-    """Heads that trickle, on a new connection and on one that was used; bodies and readers that are slow."""
+    """Heads that trickle, on a new connection and on one that was used, and what TLS begins with; bodies and readers that are slow."""
     host = host_of(site, 3000)
     head = f"GET /x HTTP/1.1\r\nHost: {host}\r\n".encode()
     before = rss_kib(daemon)
     with contextlib.ExitStack() as stack:
-        def opened(data):
-            s = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.port), timeout=harness.DEADLINE))
+        def opened(data, port=daemon.port):
+            s = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=harness.DEADLINE))
             s.sendall(data)
             return s
         fresh = [opened(head) for _ in range(20)]
+        hellos = [opened(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", daemon.tls_port) for _ in range(20)]
         used = [opened(head + b"\r\n") for _ in range(20)]
         for s in used:
             assert s.recv(65536).startswith(b"HTTP/1.1 200")
@@ -232,7 +233,7 @@ def test_slow_ones_are_cut_and_hold_nobody_up(daemon, site):
         readers = [opened(f"GET /big?n=30000000 HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()) for _ in range(20)]
         assert get(daemon, host).status == 200
         assert rss_kib(daemon) - before < 40_000 or not LIGHT, "what slow ones hold is bounded"
-        trickling, end = set(fresh + used), time.monotonic() + harness.DEADLINE * 2
+        trickling, end = set(fresh + used + hellos), time.monotonic() + harness.DEADLINE * 2
         while trickling and time.monotonic() < end:  # a byte now and then buys no time
             for s in list(trickling):
                 try:

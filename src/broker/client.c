@@ -234,15 +234,21 @@ static void set_deadline(struct client *c, int ms)
     loop_deadline(c->p->loop, &c->deadline, clock_mono_ms() + ms, on_deadline);
 }
 
+/* With a request, or with what TLS says before the first. */
+static bool has_begun(const struct client *c)
+{
+    return c->in.len > 0 || sock_is_greeting(&c->sock);
+}
+
 static void arm_deadline(struct client *c)
 {
     switch (c->state) {
     case CLIENT_HEAD:
-        if (c->in.len == 0)
+        if (!has_begun(c))
             set_deadline(c, IDLE_MS);
         else if (!c->head_timed) /* once: a byte now and then buys no time */
             set_deadline(c, HEAD_MS);
-        c->head_timed = c->in.len > 0;
+        c->head_timed = has_begun(c);
         break;
     case CLIENT_ASKING: set_deadline(c, ASKING_MS); break;
     case CLIENT_EXCHANGE:

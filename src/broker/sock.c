@@ -96,6 +96,11 @@ ssize_t sock_write(struct sock *s, const void *p, size_t n)
     return r < 0 ? -errno : r;
 }
 
+bool sock_is_greeting(const struct sock *s)
+{
+    return s->ssl && !SSL_is_init_finished(s->ssl);
+}
+
 bool sock_has_more(const struct sock *s)
 {
     return s->ssl && SSL_pending(s->ssl) > 0;

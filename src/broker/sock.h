@@ -31,8 +31,9 @@ void sock_close(struct sock *s); /* at once; may be called twice */
 int sock_want(struct sock *s, uint32_t events);
 ssize_t sock_read(struct sock *s, void *p, size_t n);
 ssize_t sock_write(struct sock *s, const void *p, size_t n);
-bool sock_has_more(const struct sock *s); /* bytes that the loop does not see */
-void sock_end(struct sock *s);            /* we write no more */
+bool sock_is_greeting(const struct sock *s); /* TLS is not agreed on yet */
+bool sock_has_more(const struct sock *s);    /* bytes that the loop does not see */
+void sock_end(struct sock *s);               /* we write no more */
 /* What came is acknowledged now: its sender may hold the rest back until then (Nagle), for as long as
  * the kernel would wait for something to send along (40 ms). */
 void sock_hurry(const struct sock *s);
