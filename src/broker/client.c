@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -14,6 +15,7 @@
 
 #define LOG_MODULE "preview"
 #define CLIENTS_MAX 20000
+#define PARKED_MAX 8192
 #define IDLE_MS 75000   /* between requests */
 #define HEAD_MS 15000   /* for a head, from its first byte on */
 #define ASKING_MS 60000 /* a sandbox may have to wake up */
@@ -38,6 +40,7 @@ static void client_close(struct client *c)
         return;
     c->state = CLIENT_CLOSED;
     exchange_drop(c);
+    line_leave(&c->p->idle, &c->idle);
     upstream_close(c->self);
     c->self = NULL;
     loop_no_deadline(c->p->loop, &c->deadline);
@@ -297,10 +300,15 @@ void client_step(struct client *c)
     r = sock_want(&c->sock, client_events(c));
     if (r >= 0 && c->up)
         r = sock_want(&c->up->sock, upstream_events(c));
-    if (r < 0)
+    if (r < 0) {
         client_close(c);
+        return;
+    }
+    arm_deadline(c);
+    if (c->state == CLIENT_HEAD && c->in.len == 0)
+        line_join(&c->p->idle, &c->idle);
     else
-        arm_deadline(c);
+        line_leave(&c->p->idle, &c->idle);
 }
 
 static void on_client(struct watch *w, uint32_t events)
@@ -346,10 +354,18 @@ static void know_peer(struct client *c)
     c->near = is_loopback(&c->peer);
 }
 
+/* For one who comes: who has waited longest goes, if there is no other place. */
+static bool has_room(struct preview *p)
+{
+    if (p->nclients >= p->most && p->idle.first)
+        client_close(container_of(p->idle.first, struct client, idle));
+    return p->nclients < p->most;
+}
+
 void preview_client(struct preview *p, int fd, struct ssl_st *ssl)
 {
     const int on = 1;
-    struct client *c = p->nclients < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
+    struct client *c = has_room(p) ? calloc(1, sizeof(*c)) : NULL;
     struct sock own;
     sock_init(&own, p->loop, fd, on_client);
     own.ssl = ssl;
@@ -376,11 +392,27 @@ void preview_client(struct preview *p, int fd, struct ssl_st *ssl)
     client_step(c);
 }
 
+static unsigned least(rlim_t a, unsigned b)
+{
+    return a < b ? (unsigned)a : b;
+}
+
+/* Of the files that we may have open: half for clients, a fifth and a twentieth for what is behind them; the
+ * rest is for what leaves sandboxes (egress.c has a quarter). */
+static void divide_files(struct preview *p)
+{
+    struct rlimit files = { .rlim_cur = 1024 };
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    p->most = least(files.rlim_cur / 2, CLIENTS_MAX);
+    crowd_init(&p->busy, least(files.rlim_cur / 5, CLIENTS_MAX));
+    parked_init(&p->parked, p->loop, least(files.rlim_cur / 20, PARKED_MAX));
+}
+
 int preview_init(struct preview *p, struct loop *loop, struct link *link, const char *domain,
                  struct err *err)
 {
     *p = (struct preview){ .loop = loop, .link = link, .domain = domain };
-    parked_init(&p->parked, loop);
+    divide_files(p);
     return asks_init(&p->asks, err);
 }
 

@@ -9,6 +9,8 @@
 #include "base/loop.h"
 #include "broker/plates.h"
 #include "broker/ask.h"
+#include "broker/crowd.h"
+#include "broker/line.h"
 #include "broker/link.h"
 #include "broker/parked.h"
 
@@ -22,9 +24,11 @@ struct preview {
     struct plates plates;
     struct asks asks;
     struct parked parked;
+    struct crowd busy;   /* clients at a sandbox's port */
+    struct line idle;    /* those that wait for a request: they make room when there is none */
     struct tally *tally; /* keeps; NULL: nobody counts */
     struct client *clients;
-    unsigned nclients;
+    unsigned nclients, most;
 };
 
 int preview_init(struct preview *p, struct loop *loop, struct link *link, const char *domain,

@@ -34,6 +34,8 @@ struct client {
     bool head_timed;    /* the deadline of this head is set */
     bool muted;         /* it has more to say than we want to hear yet */
     int64_t touched_ms; /* when warrend last heard that somebody is at work here */
+    struct line_place idle;
+    unsigned ticket; /* while it is at a sandbox's port */
 
     /* the request at hand */
     struct way way;

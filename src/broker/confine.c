@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,15 +12,19 @@
 
 #define EMPTY_NAME "empty"
 #define EMPTY_MODE 0555
-#define FILES_WANTED 65536 /* two a proxied connection */
+#define FILES_WANTED 131072 /* two a proxied connection, of every kind at once */
 
 int confine_enter(const char *run_dir, uid_t uid, gid_t gid, struct err *err)
 {
     struct rlimit files = { FILES_WANTED, FILES_WANTED }, none = { 0, 0 }, now;
-    if (getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_max > files.rlim_max)
+    bool known = getrlimit(RLIMIT_NOFILE, &now) == 0;
+    if (known && now.rlim_max > files.rlim_max)
         files.rlim_max = now.rlim_max;
     files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0 && known) { /* root in a container, perhaps */
+        now.rlim_cur = now.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &now);
+    }
     (void)setrlimit(RLIMIT_CORE, &none);
 
 #if !SANITIZED_ADDRESS /* whose reports are files */

@@ -26,8 +26,15 @@ void exchange_count(struct client *c, bool begun)
     tally_add(c->p->tally, &row);
 }
 
+static void leave(struct client *c)
+{
+    crowd_leave(&c->p->busy, c->ticket);
+    c->ticket = 0;
+}
+
 void exchange_drop(struct client *c)
 {
+    leave(c);
     ask_cancel(&c->ask);
     exchange_count(c, false);
     upstream_close(c->up);
@@ -150,6 +157,9 @@ static int reach_inside(struct client *c, const struct head *h)
 {
     const struct parked_verdict *v;
     bool plain = text_is(h->method, "GET") || c->is_head;
+    c->ticket = crowd_enter(&c->p->busy, c->way.sandbox);
+    if (c->ticket == 0)
+        return client_reply(c, PAGE_FAILED, false);
     /* What the URL of a page shows, its history keeps: a person is sent on without the token. What
      * a script opens, a WebSocket or a stream of events, cannot be redirected, and need not be. */
     c->look = c->way.by_query && c->way.html && plain && !h->upgrade && h->body == BODY_EMPTY;
@@ -307,6 +317,7 @@ static int finish(struct client *c)
 {
     struct upstream *u = c->up;
     exchange_count(c, false);
+    leave(c);
     c->up = NULL;
     buf_done(&c->request);
     bool last = c->way.inside && c->req.body.kind != BODY_EMPTY; /* as it was told */

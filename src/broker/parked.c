@@ -59,6 +59,7 @@ static void unpark(struct upstream *u)
     if (u->next)
         u->next->at = u->at;
     u->place->nparked--;
+    crowd_leave(&u->place->all->crowd, u->ticket);
     u->place = NULL;
     loop_no_deadline(u->sock.loop, &u->deadline);
 }
@@ -162,9 +163,10 @@ static void on_stale(struct deadline *d)
         drop_place(p->all, slot_of(p->all, p->sandbox, p->port));
 }
 
-void parked_init(struct parked *all, struct loop *loop)
+void parked_init(struct parked *all, struct loop *loop, unsigned most)
 {
     *all = (struct parked){ .loop = loop };
+    crowd_init(&all->crowd, most);
 }
 
 void parked_done(struct parked *all)
@@ -244,7 +246,8 @@ struct upstream *parked_take(struct parked *all, const char *sandbox, unsigned p
 void parked_put(struct parked *all, const char *sandbox, unsigned port, struct upstream *u)
 {
     struct place *p = *slot_of(all, sandbox, port);
-    if (!p || p->nparked >= PARKED_MAX) {
+    u->ticket = p && p->nparked < PARKED_MAX ? crowd_enter(&all->crowd, sandbox) : 0;
+    if (u->ticket == 0) {
         upstream_close(u);
         return;
     }

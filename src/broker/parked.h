@@ -2,7 +2,7 @@
  * places they lead to.
  *
  * A verdict counts for a second, then warrend is asked again; a connection waits for a few. Both are
- * bounded in number, the oldest go first. */
+ * bounded in number: at one place, of one sandbox, which may listen on every port, and in all. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/loop.h"
+#include "broker/crowd.h"
 #include "broker/sock.h"
 #include "wire/broker.h"
 
@@ -30,6 +31,7 @@ struct upstream {
     struct later later;
     /* while it waits */
     struct place *place;
+    unsigned ticket;
     struct upstream *next, **at;
     struct deadline deadline;
 };
@@ -42,6 +44,7 @@ struct parked {
     struct loop *loop;
     struct place *buckets[PARKED_BUCKETS];
     unsigned nplaces;
+    struct crowd crowd;     /* connections that wait */
     struct known *unplaced; /* the last verdict for which there was no place */
 };
 
@@ -51,7 +54,7 @@ struct parked_verdict {
     char *data; /* NULL: none */
 };
 
-void parked_init(struct parked *all, struct loop *loop);
+void parked_init(struct parked *all, struct loop *loop, unsigned most); /* connections */
 void parked_done(struct parked *all);
 /* Warrend said yes to who brought this. The result is good until the next call. */
 const struct parked_verdict *parked_learn(struct parked *all, const char *sandbox, unsigned port,
