@@ -1,6 +1,7 @@
 #include "broker/parked.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -107,9 +108,17 @@ static void free_known(struct known *k)
     free(k);
 }
 
+static bool is_none(const struct broker_proof *p)
+{
+    return !p->token[0] && !p->key[0];
+}
+
+/* However much of it is right, it takes the same time. Behind their texts both have zeros. */
 static bool same_proof(const struct broker_proof *a, const struct broker_proof *b)
 {
-    return strcmp(a->token, b->token) == 0 && strcmp(a->key, b->key) == 0;
+    if (is_none(a) || is_none(b)) /* most clients of public ones; nothing is learnt from that */
+        return is_none(a) && is_none(b);
+    return CRYPTO_memcmp(a, b, sizeof(*a)) == 0;
 }
 
 static const struct known *find_known(const struct place *p, const struct broker_proof *proof)
