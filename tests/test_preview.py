@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import ssl
@@ -132,6 +133,19 @@ def test_a_websocket_passes_bytes_both_ways_and_ends_with_either_side(daemon, si
             assert f.read(n) == data
         s.shutdown(socket.SHUT_WR)
         assert f.read() == b""
+
+
+def test_a_client_that_is_gone_without_a_word_is_noticed(daemon, site):
+    """A WebSocket may be silent for ever: the kernel asks whether anybody is there, within a minute and not after two hours."""
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=harness.DEADLINE) as s:
+        websocket(s, host_of(site, 3000))
+
+        def asked_within():  # minutes
+            out = subprocess.run(["ss", "-tnoH", f"sport = :{daemon.port} and dport = :{s.getsockname()[1]}"],
+                                 capture_output=True, text=True, check=True).stdout
+            found = re.search(r"timer:\(keepalive,(?:(\d+)min)?", out)
+            return found and [int(found[1] or 0)]
+        assert until(asked_within, "the kernel's timer")[0] <= 1
 
 
 def test_e2bs_headers_lead_an_upgrade_to_a_port(daemon, site):

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -364,7 +363,6 @@ static bool has_room(struct preview *p)
 
 void preview_client(struct preview *p, int fd, struct ssl_st *ssl)
 {
-    const int on = 1;
     struct client *c = has_room(p) ? calloc(1, sizeof(*c)) : NULL;
     struct sock own;
     sock_init(&own, p->loop, fd, on_client);
@@ -375,8 +373,7 @@ void preview_client(struct preview *p, int fd, struct ssl_st *ssl)
         free(c);
         return;
     }
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    sock_tune(fd);
     c->p = p;
     c->sock = own;
     c->in = (struct buf)BUF_INIT(HEAD_MAX + 2 * FLOW_PIECE);

@@ -1,8 +1,6 @@
 #include "broker/forward.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -23,7 +21,6 @@
 #define PING_MS 25000          /* proxies forget a connection that is silent for a minute */
 #define ENDING_MS 5000         /* for a client to hear why */
 #define TOUCH_MS 5000
-#define ALIVE_S 60 /* TCP's own probes, for a client that is gone without a word */
 #define OUT_MAX (FLOW_PIECE + 4 * (FRAMES_HEAD_MAX + FRAMES_CONTROL_MAX))
 
 enum forward_state {
@@ -315,16 +312,6 @@ static bool has_room(const struct forwards *all, const char *sandbox)
     return own < share(all->most, all->n, all->most);
 }
 
-static void set_options(int fd)
-{
-    const int on = 1, alive_s = ALIVE_S, every_s = ALIVE_S / 4, probes = 4;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* may be a unix socket */
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &alive_s, sizeof(alive_s));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-}
-
 void forward_begin(struct forwards *all, const char *sandbox, int client, int inside)
 {
     struct forward *f = has_room(all, sandbox) ? calloc(1, sizeof(*f)) : NULL;
@@ -339,7 +326,7 @@ void forward_begin(struct forwards *all, const char *sandbox, int client, int in
         free(f);
         return;
     }
-    set_options(client);
+    sock_tune(client);
     f->all = all;
     (void)snprintf(f->sandbox, sizeof(f->sandbox), "%.*s", ID_LEN, sandbox);
     sock_init(&f->client, all->loop, client, on_client);

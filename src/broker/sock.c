@@ -9,6 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define ALIVE_S 60 /* TCP's own probes, for a peer that is gone without a word */
+
+void sock_tune(int fd)
+{
+    const int on = 1, alive_s = ALIVE_S, every_s = ALIVE_S / 4, probes = 4;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* may be a unix socket */
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &alive_s, sizeof(alive_s));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
 void sock_init(struct sock *s, struct loop *loop, int fd,
                void (*fn)(struct watch *w, uint32_t events))
 {

@@ -23,6 +23,9 @@ struct sock {
     bool read_needs_out, write_needs_in; /* TLS has a word of its own to send or to get first */
 };
 
+/* Of a client's: what we write goes at once, and one that is gone without a word is noticed within two
+ * minutes, however long it may be silent. */
+void sock_tune(int fd);
 /* Takes fd. */
 void sock_init(struct sock *s, struct loop *loop, int fd,
                void (*fn)(struct watch *w, uint32_t events));
