@@ -185,6 +185,13 @@ static int put_answer_field(const struct head_field *f, struct buf *out)
     return r < 0 ? r : buf_append(out, "\r\n", 2);
 }
 
+/* These have no body, and a reader behind us that believed a length there would take the next answer for
+ * it. */
+static bool may_have_length(const struct head *h)
+{
+    return h->status >= 200 && h->status != 204;
+}
+
 int rewrite_answer(const struct head *h, bool inside, bool keep, struct buf *out)
 {
     int r = buf_printf(out, "HTTP/1.1 %03u ", h->status);
@@ -194,7 +201,7 @@ int rewrite_answer(const struct head *h, bool inside, bool keep, struct buf *out
         r = buf_append(out, "\r\n", 2);
     for (size_t i = 0; i < h->nfields && r >= 0; i++) {
         const struct head_field *f = &h->fields[i];
-        if (head_is_hop(h, f->name))
+        if (head_is_hop(h, f->name) || (!may_have_length(h) && text_is(f->name, "Content-Length")))
             continue;
         r = inside ? put_answer_field(f, out) : head_put_field(out, f->name, f->value);
     }

@@ -130,6 +130,26 @@ TEST(rewrite_writes_answers_anew)
     buf_done(&out);
 }
 
+TEST(rewrite_gives_no_length_to_what_has_no_body)
+{
+    static const struct {
+        const char *answer;
+        bool kept;
+    } cases[] = {
+        { "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", false },
+        { "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\n", false },
+        { "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", true },
+        { "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf out = BUF_INIT(4096);
+        CHECK_OK(head_answer(cases[i].answer, strlen(cases[i].answer), true, &head));
+        CHECK_OK(rewrite_answer(&head, true, true, &out));
+        CHECK_EQ(strstr(out.data, "Content-Length") != NULL, cases[i].kept);
+        buf_done(&out);
+    }
+}
+
 TEST(rewrite_leaves_no_token_in_a_request_and_no_cookie_beyond_its_host)
 {
     struct way way;
