@@ -71,7 +71,14 @@ int cookie_strip(struct text cookies, struct buf *out)
 bool cookie_may_set(struct text set_cookie)
 {
     struct text part;
-    return next_part(&set_cookie, &part) && !is_ours(name_of(part));
+    if (!next_part(&set_cookie, &part))
+        return false;
+    while (part.n > 0 && part.p[0] == '=') { /* one without a name comes back as its value alone */
+        part.p++;
+        part.n--;
+        part = trim(part);
+    }
+    return !is_ours(name_of(part));
 }
 
 int cookie_confine(struct text set_cookie, struct buf *out)

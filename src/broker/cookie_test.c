@@ -58,5 +58,8 @@ TEST(cookie_stays_with_its_host)
     CHECK(cookie_may_set(text("a=b")));
     CHECK(!cookie_may_set(text("warren_preview=b; Path=/")));
     CHECK(!cookie_may_set(text(" Warren_x = b")));
+    CHECK(!cookie_may_set(text("=warren_preview=b")));
+    CHECK(!cookie_may_set(text("= =__Host-warren_preview=b; Path=/")));
+    CHECK(cookie_may_set(text("=b")));
     CHECK(!cookie_may_set(text("")));
 }
