@@ -139,20 +139,26 @@ int client_redirect(struct client *c, int64_t life_s)
     return r < 0 ? r : 1;
 }
 
+/* What is known is about the request before it. */
+static int refuse_head(struct client *c, enum page page)
+{
+    c->way = (struct way){ 0 };
+    c->is_head = false;
+    return client_reply(c, page, false);
+}
+
 static int read_head(struct client *c)
 {
-    if (c->in.len == 0 && !c->head_timed)
-        c->way = (struct way){ 0 };
     size_t n = head_end(c->in.data, c->in.len, c->seen);
     c->seen = c->in.len;
     if (n > HEAD_MAX || (n == 0 && c->in.len >= HEAD_MAX))
-        return client_reply(c, PAGE_HEAD_TOO_LARGE, false);
+        return refuse_head(c, PAGE_HEAD_TOO_LARGE);
     if (n > 0) {
         c->seen = 0;
         c->head_timed = false;
         int r = head_request(c->in.data, n, &head);
         if (r < 0)
-            return client_reply(c, r == -EMSGSIZE ? PAGE_HEAD_TOO_LARGE : PAGE_BAD_REQUEST, false);
+            return refuse_head(c, r == -EMSGSIZE ? PAGE_HEAD_TOO_LARGE : PAGE_BAD_REQUEST);
         return exchange_begin(c, &head);
     }
     return flow_fill(&c->sock, &c->in);

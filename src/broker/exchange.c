@@ -187,6 +187,7 @@ int exchange_begin(struct client *c, const struct head *h)
     c->touched_ms = clock_mono_ms(); /* warrend was asked, just now or within a second */
     flow_start(&c->req, h->body, h->length);
     c->req.body.bare = true;
+    c->way = (struct way){ 0 };
     if (way_find(h, &map, &c->way) < 0)
         return client_reply(c, PAGE_BAD_REQUEST, false);
     if (c->way.nobody)
