@@ -64,6 +64,18 @@ def test_what_is_no_name_to_have_is_refused(daemon, site, wrong):
     daemon.api.refused(400, "invalid_field", "POST", "/v1/names", {"name": wrong, "sandbox": site, "port": 80})
 
 
+def test_a_name_of_the_api_is_nobodys(fresh):
+    """Who had it would get what clients send to the API. Nor does it stay with who got it before that was said."""
+    box = fresh.api.create(image="tiny")["id"]
+    fresh.api.ok("POST", "/v1/names", {"name": "warren.example.test", "sandbox": box, "port": 80})
+    assert get(fresh, "warren.example.test", "/v1/health").code == "port_closed"
+    fresh.args += ["--api-names", "other.example.test, Warren.example.test."]
+    fresh.restart()
+    assert get(fresh, "warren.example.test", "/v1/health").json["status"] == "ok"
+    fresh.api.refused(409, "name_taken", "POST", "/v1/names", {"name": "warren.example.test", "sandbox": box, "port": 80})
+    fresh.api.ok("POST", "/v1/names", {"name": "app.example.test", "sandbox": box, "port": 80})
+
+
 def test_a_name_is_moved_and_outlives_its_sandbox(daemon, site, name):
     first = daemon.api.create(image="tiny")["id"]
     daemon.api.ok("POST", "/v1/names", {"name": name, "sandbox": first, "port": 80})

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -58,6 +59,25 @@ static bool drop(struct aliases *as, const char *name)
     return true;
 }
 
+/* ---- whose it is ---- */
+
+/* A name by which clients reach the API: who had it would get their requests, with the secrets in them. */
+static bool is_api(const struct core *core, const char *name)
+{
+    char own[HOST_SIZE], machine[HOST_SIZE] = "";
+    (void)gethostname(machine, sizeof(machine) - 1);
+    if (strcasecmp(machine, name) == 0)
+        return true;
+    for (const char *p = core->api_names; *p;) {
+        p += strspn(p, ", \t");
+        size_t n = strcspn(p, ", \t");
+        if (host_canon(p, n, own) >= 0 && strcmp(own, name) == 0)
+            return true;
+        p += n;
+    }
+    return false;
+}
+
 /* ---- the broker ---- */
 
 static void tell_broker(struct core *core, const struct alias *a, bool gone)
@@ -95,6 +115,11 @@ static int load_row(void *ctx, const struct store_alias *row)
     if (host_canon(row->name, strlen(row->name), e->a.name) < 0 || !id_valid(row->sandbox) ||
         strlen(row->owner) >= OWNER_MAX || row->port < 1 || row->port > UINT16_MAX) {
         log_error("the record of a name was skipped");
+        free(e);
+        return 0;
+    }
+    if (is_api(core, e->a.name)) {
+        log_warn("a name leads nowhere: it is the API's name=%s", e->a.name);
         free(e);
         return 0;
     }
@@ -138,7 +163,8 @@ static bool is_below(const char *name, const char *domain)
     return n >= d && strcasecmp(name + n - d, domain) == 0 && (n == d || name[n - d - 1] == '.');
 }
 
-static int check_name(const char *domain, const char *name, char out[HOST_SIZE], struct err *err)
+static int check_name(const struct core *core, const char *domain, const char *name,
+                      char out[HOST_SIZE], struct err *err)
 {
     if (host_canon(name, strlen(name), out) < 0 || !strchr(out, '.'))
         return err_name(err, EINVAL, "invalid_field",
@@ -147,6 +173,8 @@ static int check_name(const char *domain, const char *name, char out[HOST_SIZE],
         return err_name(err, EINVAL, "invalid_field",
                         "'%s' is below '%s', where every port of a sandbox has its name already",
                         out, is_below(out, domain) ? domain : "localhost");
+    if (is_api(core, out))
+        return err_name(err, EEXIST, "name_taken", "the name '%s' is the API's own", out);
     return 0;
 }
 
@@ -194,7 +222,7 @@ int alias_put(struct core *core, const char *owner, const char *domain, const ch
 {
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     struct alias a = { .port = port, .created_ms = clock_now_ms() };
-    int r = check_name(domain, name, a.name, err);
+    int r = check_name(core, domain, name, a.name, err);
     if (r >= 0)
         r = sandbox_get(core, owner, who, &s, err);
     if (r < 0)

@@ -24,7 +24,7 @@ struct alias {
 };
 
 /* Points a name at a sandbox of the owner's; one that the owner has already is moved. `domain` is that
- * of previews, below which names are not given. -EEXIST, name_taken: another team has it. */
+ * of previews, below which names are not given. -EEXIST, name_taken: another team has it, or the API. */
 int alias_put(struct core *core, const char *owner, const char *domain, const char *name,
               const char *who, unsigned port, struct alias *ret_alias, struct err *err);
 /* -ENOENT, name_not_found; likewise for another team's. */

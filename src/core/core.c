@@ -80,7 +80,8 @@ static int init(struct core *core, const struct core_config *config, struct err 
     core->broker_fd = config->broker_fd > 0 ? fcntl(config->broker_fd, F_DUPFD_CLOEXEC, 0) : -1;
     core->run_dir = strdup(config->run_dir);
     core->egress_open = strdup(config->egress_open ? config->egress_open : "");
-    if (!core->run_dir || !core->egress_open)
+    core->api_names = strdup(config->api_names ? config->api_names : "");
+    if (!core->run_dir || !core->egress_open || !core->api_names)
         return err_set(err, ENOMEM, "cannot allocate a path");
     int limits = limits_parse(config->network_limits, &core->limits, err);
     if (limits == 0)
@@ -211,6 +212,7 @@ void core_free(struct core *core)
     registries_done(&core->registries);
     free(core->run_dir);
     free(core->egress_open);
+    free(core->api_names);
     free(core);
 }
 

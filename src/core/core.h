@@ -28,6 +28,7 @@ struct core_config {
     const char *default_registry; /* the host of names that have none */
     const char *registry_allow;   /* hosts that teams may use; none: every public one */
     unsigned registry_timeout_s;  /* of silence; 0: the usual */
+    const char *api_names;        /* of the API, commas between: nobody's to have; NULL: none */
     const char *egress_open;      /* ranges that the operator opened, for buckets; NULL: none */
     const struct archive_config *archive; /* archive.h; NULL: no object storage */
 };

@@ -311,6 +311,7 @@ struct core {
     struct checkpoints checkpoints;
     struct archives archives;
     struct volumes volumes;
+    char *api_names;   /* "" or names: alias.h */
     char *egress_open; /* "" or ranges: bucket.h */
     struct template_builds template_builds;
     struct secrets secrets;

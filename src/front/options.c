@@ -29,6 +29,9 @@ static const struct option_row rows[] = {
     { "preview-domain", "NAME", TEXT(preview_domain), "localhost",
       "Port N of a sandbox answers as N-ID.NAME. With a port behind it (NAME:443) clients are\n"
       "told that one instead of the port that we listen on." },
+    { "api-names", "LIST", TEXT(api_names), NULL,
+      "Names by which clients reach the API, commas between: no team may have one for a sandbox.\n"
+      "Nor may it have the preview's NAME, what is below that, or this machine's host name." },
     { "tls-listen", "ADDR:PORT", TEXT(tls_listen), NULL,
       "Where the API and previews answer encrypted, beside --listen. Without --tls-cert a local\n"
       "authority makes the certificate: see `warren ca trust`." },

@@ -15,7 +15,7 @@ struct options {
     char *network_limits, *network_limits_max;
     char *resolvers, *egress_open, *egress_proxy, *egress_proxy_except, *egress_proxy_by,
         *egress_ca;
-    char *preview_domain, *tls_listen, *tls_cert, *tls_key, *tls_certs, *acme_directory,
+    char *preview_domain, *api_names, *tls_listen, *tls_cert, *tls_key, *tls_certs, *acme_directory,
         *acme_email;
     char *archive, *archive_endpoint, *archive_region, *archive_credentials, *archive_ca;
     bool help, version, routes;

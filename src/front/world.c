@@ -56,6 +56,7 @@ static int start_core(struct world *w, struct err *err)
                                   .default_registry = w->options.default_registry,
                                   .registry_allow = w->options.registry_allow,
                                   .registry_timeout_s = w->options.registry_timeout_s,
+                                  .api_names = w->options.api_names,
                                   .egress_open = w->options.egress_open };
     int r = core_new(&config, &w->core, err);
     s3_credentials_done(&w->archive_keys); /* the core has them */
