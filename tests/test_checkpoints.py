@@ -121,6 +121,27 @@ def test_what_is_freed_is_given_back(fresh):
     until(lambda: held() < before + 50, "a smaller pool", 240)
 
 
+def test_going_back_gives_no_room_away(api, make):
+    """What it wrote before is there again, and counts."""
+    box = make(image="tiny", disk_mb=64)["id"]
+
+    def write_mb(name, mb):
+        return api.exec(box, f"dd if=/dev/urandom of=/root/{name} bs=1M count={mb} 2>&1 && sync")["exit_code"]
+    assert write_mb("first", 40) == 0
+    for _ in range(2):
+        mark = take(api, box)["id"]
+        restore(api, box, mark)
+        api.ok("DELETE", f"/v1/checkpoints/{mark}")
+        assert write_mb("second", 40) != 0
+        assert 40 << 20 <= api.usage(box)["disk_bytes"] <= 66 << 20
+        api.out(box, "rm -f /root/second; sync")
+    api.ok("PATCH", f"/v1/sandboxes/{box}", {"disk_mb": 128})
+    assert write_mb("second", 40) == 0
+    api.out(box, "rm /root/*; sync")
+    until(lambda: write_mb("third", 100) == 0, "room again")
+    assert write_mb("fourth", 100) != 0
+
+
 def test_a_stopped_one_and_a_gone_one(api):
     box = api.create()["id"]
     write(api, box, "kept")

@@ -49,6 +49,13 @@ int storage_box(struct storage *st, const char *id, uint64_t disk_bytes, int *re
     return 0;
 }
 
+bool storage_box_grouped(struct storage *st, const char *id)
+{
+    uint64_t bytes;
+    return st->quota && st->simple_quota &&
+           btrfs_group_used(st->pool, storage_group(id), &bytes) == 0;
+}
+
 int storage_box_limit(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err)
 {
     if (!st->quota)
@@ -56,7 +63,10 @@ int storage_box_limit(struct storage *st, const char *id, uint64_t disk_bytes, s
     _cleanup_fd_ int fd = storage_box_open(st, id);
     if (fd < 0)
         return err_set(err, errno, "cannot open box '%s'", id);
-    return btrfs_quota_limit(fd, disk_bytes, err);
+    int r = btrfs_quota_limit(fd, disk_bytes, err);
+    return r < 0 || !storage_box_grouped(st, id)
+               ? r
+               : btrfs_group_limit(st->pool, storage_group(id), disk_bytes, err);
 }
 
 int storage_box_upper(struct storage *st, const char *id, int *ret_fd, struct err *err)
@@ -73,6 +83,8 @@ uint64_t storage_box_used(struct storage *st, const char *id)
 {
     _cleanup_fd_ int fd = storage_box_open(st, id);
     uint64_t bytes = 0;
+    if (st->simple_quota && btrfs_group_used(st->pool, storage_group(id), &bytes) == 0)
+        return bytes;
     if (fd >= 0)
         (void)btrfs_quota_used(fd, &bytes);
     return bytes;
@@ -80,6 +92,11 @@ uint64_t storage_box_used(struct storage *st, const char *id)
 
 int storage_box_trash(struct storage *st, const char *id, struct err *err)
 {
+    char name[STORAGE_NAME_SIZE]; /* the sweeper strikes its group by it */
+    (void)snprintf(name, sizeof(name), TRASH_BOX "%s", id);
+    if (storage_box_grouped(st, id) &&
+        renameat2(st->boxes, id, st->trash, name, RENAME_NOREPLACE) == 0)
+        return 0;
     return storage_move_to_trash(st, st->boxes, id, err);
 }
 

@@ -34,6 +34,23 @@ int storage_point_upper(struct storage *st, const char *point, int *ret_fd, stru
     return 0;
 }
 
+/* A copy of a point that counts for sandbox `id`. */
+static int copy_for(struct storage *st, const char *id, const char *part, int from,
+                    uint64_t disk_bytes, struct err *err)
+{
+    _cleanup_fd_ int box = storage_box_open(st, id);
+    bool group = st->quota && st->simple_quota && (box >= 0 || storage_box_grouped(st, id));
+    if (!group)
+        return btrfs_subvol_snapshot(st->boxes, part, from, false, err);
+    int r = btrfs_group_make(st->pool, storage_group(id), err);
+    if (r == 0 && box >= 0)
+        r = btrfs_group_add(box, storage_group(id), err);
+    if (r == 0 && disk_bytes)
+        r = btrfs_group_limit(st->pool, storage_group(id), disk_bytes, err);
+    return r < 0 ? r
+                 : btrfs_subvol_snapshot_in(st->boxes, part, from, false, storage_group(id), err);
+}
+
 /* It takes the box's name in one step: before it the old files are there, after it these. */
 static int name_box(struct storage *st, const char *id, const char *part, uint64_t disk_bytes,
                     struct err *err)
@@ -64,7 +81,7 @@ int storage_box_put(struct storage *st, const char *id, const char *point, uint6
                         point);
     r = storage_move_to_trash(st, st->boxes, part, err);
     if (r == 0)
-        r = btrfs_subvol_snapshot(st->boxes, part, from, false, err);
+        r = copy_for(st, id, part, from, disk_bytes, err);
     if (r == 0)
         r = name_box(st, id, part, disk_bytes, err);
     /* The old files, or new ones that did not get the name; else a later try or the next start does it. */

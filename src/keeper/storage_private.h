@@ -38,5 +38,12 @@ int storage_box_fill(struct storage *st, int box, uint64_t disk_bytes, struct er
 int storage_part_name(const char *name, char out[STORAGE_NAME_SIZE]);
 /* Missing is fine. What is read-only cannot be moved: that changes its "..". */
 int storage_move_to_trash(struct storage *st, int from, const char *name, struct err *err);
-/* Does what has this name in the trash leave an entry for a volume and its checkpoints? */
-bool storage_volume_entry(const struct storage *st, const char *name, uint64_t *ret_entry);
+/* The number of the group of a volume's subvolumes, or of a sandbox's: any will do that differs from others'. */
+uint64_t storage_group(const char *id);
+/* What is thrown away under such a name, with its id behind it, leaves a group behind. */
+#define TRASH_VOLUME "volume-"
+#define TRASH_BOX "box-"
+bool storage_group_entry(const struct storage *st, const char *name, uint64_t *ret_entry);
+/* With simple quotas a block counts for the subvolume that wrote it, so one made from a checkpoint begins with nothing. The
+ * boxes that a sandbox has had are therefore a group, once it has had two: going back gives no room away. */
+bool storage_box_grouped(struct storage *st, const char *id);

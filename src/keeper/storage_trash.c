@@ -98,7 +98,7 @@ static int delete_one(const char *name, void *arg)
         log_warn("left in the trash: %s err=%s", err.msg, strerror(err.code));
     else if (entry)
         note_dead(&st->dead, entry);
-    if (storage_volume_entry(st, name, &entry))
+    if (storage_group_entry(st, name, &entry))
         note_dead(&st->dead, entry);
     return 0;
 }

@@ -12,10 +12,7 @@
 #include "keeper/storage_private.h"
 #include "kernel/btrfs.h"
 
-#define TRASH_PREFIX "volume-"
-
-/* Any number that differs from other volumes' will do. */
-static uint64_t group_of(const char *id)
+uint64_t storage_group(const char *id)
 {
     uint64_t h = 14695981039346656037ull;
     for (const char *p = id; *p; p++)
@@ -23,13 +20,17 @@ static uint64_t group_of(const char *id)
     return (h ^ h >> 48) & ((1ull << 48) - 1);
 }
 
-bool storage_volume_entry(const struct storage *st, const char *name, uint64_t *ret_entry)
+bool storage_group_entry(const struct storage *st, const char *name, uint64_t *ret_entry)
 {
-    size_t n = strlen(TRASH_PREFIX);
-    if (!st->quota || strncmp(name, TRASH_PREFIX, n) != 0)
-        return false;
-    *ret_entry = btrfs_group_entry(group_of(name + n));
-    return true;
+    static const char *const prefixes[] = { TRASH_VOLUME, TRASH_BOX };
+    for (size_t i = 0; st->quota && i < ARRAY_LEN(prefixes); i++) {
+        size_t n = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], n) != 0)
+            continue;
+        *ret_entry = btrfs_group_entry(storage_group(name + n));
+        return true;
+    }
+    return false;
 }
 
 static int open_in(int dir, const char *name)
@@ -50,12 +51,12 @@ static int limit(struct storage *st, const char *id, int fd, uint64_t disk_bytes
 {
     if (!st->quota)
         return 0;
-    int r = btrfs_group_make(st->pool, group_of(id), err);
+    int r = btrfs_group_make(st->pool, storage_group(id), err);
     if (r == 0)
-        r = btrfs_group_add(fd, group_of(id), err);
+        r = btrfs_group_add(fd, storage_group(id), err);
     if (r == 0) /* the one that it had before there were groups */
         r = btrfs_quota_limit(fd, UINT64_MAX, err);
-    return r < 0 ? r : btrfs_group_limit(st->pool, group_of(id), disk_bytes, err);
+    return r < 0 ? r : btrfs_group_limit(st->pool, storage_group(id), disk_bytes, err);
 }
 
 /* A copy of a volume, or of a checkpoint of one, that counts for volume `id`. */
@@ -64,8 +65,8 @@ static int copy(struct storage *st, int dir, const char *name, int from, bool re
 {
     if (!st->quota)
         return btrfs_subvol_snapshot(dir, name, from, read_only, err);
-    int r = btrfs_group_make(st->pool, group_of(id), err);
-    return r < 0 ? r : btrfs_subvol_snapshot_in(dir, name, from, read_only, group_of(id), err);
+    int r = btrfs_group_make(st->pool, storage_group(id), err);
+    return r < 0 ? r : btrfs_subvol_snapshot_in(dir, name, from, read_only, storage_group(id), err);
 }
 
 /* A volume that was acknowledged is there after a power cut. */
@@ -107,7 +108,7 @@ uint64_t storage_volume_used(struct storage *st, const char *id)
     uint64_t bytes = 0;
     if (!st->quota)
         return 0;
-    if (btrfs_group_used(st->pool, group_of(id), &bytes) == 0)
+    if (btrfs_group_used(st->pool, storage_group(id), &bytes) == 0)
         return bytes;
     _cleanup_fd_ int fd = open_in(st->volumes, id);
     if (fd >= 0)
@@ -118,7 +119,7 @@ uint64_t storage_volume_used(struct storage *st, const char *id)
 int storage_volume_trash(struct storage *st, const char *id, struct err *err)
 {
     char name[STORAGE_NAME_SIZE]; /* the sweeper strikes its group by it */
-    (void)snprintf(name, sizeof(name), TRASH_PREFIX "%s", id);
+    (void)snprintf(name, sizeof(name), TRASH_VOLUME "%s", id);
     if (renameat2(st->volumes, id, st->trash, name, RENAME_NOREPLACE) == 0 || errno == ENOENT)
         return 0;
     return storage_move_to_trash(st, st->volumes, id, err);
