@@ -433,10 +433,10 @@ class Daemon:
         return pathlib.Path(f"/proc/{self.keeper()}/root{self.data}/pool", *below)
 
     def stored(self, kind):
-        """Names of what lies in the storage."""
+        """Names of what lies in the storage, in a directory that may not be there before it is needed."""
         def look():
             with contextlib.suppress(OSError):  # that keeper has just ended
-                return [{p.name for p in self.pool(kind).iterdir()}]
+                return [{p.name for p in self.pool(kind).iterdir()} if kind in os.listdir(self.pool()) else set()]
         return until(look, "a look into the storage")[0]
 
     def launcher(self):

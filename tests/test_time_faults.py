@@ -5,6 +5,8 @@ import pathlib
 import random
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import threading
 
@@ -13,6 +15,7 @@ import pytest
 import harness
 from harness import counting, until
 from test_checkpoints import read, restore, take, write
+from wire import enums
 
 POOL_MB = 384
 
@@ -253,6 +256,30 @@ def test_what_was_done_when_the_keeper_died_is_done_again(small, box, what, body
     assert len(api.ok("GET", "/v1/checkpoints")["checkpoints"]) == (what == "checkpoints")
     if reply.status >= 400:
         small.restart()  # what nobody could be asked to remove goes then
+    assert until(lambda: tidy(small))
+
+
+def ask_keeper(daemon, op, flags, who, point):
+    """A request of a daemon that is gone before it is done."""
+    n = enums("keeper.h")
+    version = int(re.search(r"KEEPER_VERSION (\d+)", (harness.ROOT / "src/wire/keeper.h").read_text())[1])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(str(daemon.run / "keeper.sock"))
+        s.sendall(struct.pack("@III21s65s65sQQII21s21s256sI0Q", version, n[op], flags, who.encode(), b"", b"", 0, 0, 0,
+                              0, b"", point.encode(), b"", 0))
+
+
+@pytest.mark.parametrize("flags", [0, 1, 3], ids=["files", "memory", "pause"])
+def test_what_nobody_waits_for_is_not_kept(small, box, flags):
+    """As when it takes longer than the daemon waits."""
+    api, point = small.api, "nobody00000000000000"
+    n = api.start(box, "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done")["process"]
+    ask_keeper(small, "KEEPER_POINT_PUT", flags, box, point)
+    path, body = f"/v1/sandboxes/{box}/checkpoints", {"memory": flags > 0}
+    until(lambda: api.call("POST", path, body).status < 300, "the next one, after it")
+    assert until(lambda: api.call("POST", f"/v1/sandboxes/{box}/exec", {"argv": ["true"]}).status == 200)
+    seen = api.process(box, n)["output_bytes"]
+    until(lambda: api.process(box, n)["output_bytes"] > seen, "more of its output")
     assert until(lambda: tidy(small))
 
 

@@ -9,14 +9,15 @@ import struct
 from harness import ROOT
 
 
-def enums():
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "src/wire/wire.h").read_text(), flags=re.S)
+def enums(header="wire.h"):
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "src/wire" / header).read_text(), flags=re.S)
     numbers = {}
     for body in re.findall(r"enum \w+ \{(.*?)\}", text, flags=re.S):
         at = -1
         for member in filter(None, (m.strip() for m in body.split(","))):
             name, _, value = (p.strip() for p in member.partition("="))
-            at = int(value) if value else at + 1
+            n, _, shift = value.partition("<<")
+            at = int(n) << int(shift or 0) if value else at + 1
             numbers[name] = at
     return numbers
 

@@ -11,8 +11,9 @@
 #include "core/private.h"
 
 #define RETRY_US 20000
-#define REPLY_WAIT_S 120 /* the slowest: deleting a full disk on a loaded machine */
-#define ROWS_MAX 1000000 /* no host has as many cells */
+#define REPLY_WAIT_S 120   /* the slowest: deleting a full disk on a loaded machine */
+#define MEMORY_WAIT_S 7200 /* memory on its way to the disk or back takes what the disk takes */
+#define ROWS_MAX 1000000   /* no host has as many cells */
 
 /* A failure's name must be a literal that lasts; the keeper's is bytes from a socket. */
 static const char *known_name(const char *what)
@@ -143,7 +144,8 @@ static int ask_once(struct core *core, const struct keeper_request *req,
                     struct keeper_reply *ret_reply, struct keeper_passed *ret_passed,
                     bool *ret_sent)
 {
-    static const struct timeval wait = { .tv_sec = REPLY_WAIT_S };
+    bool long_one = req->op == KEEPER_POINT_PUT || (req->op == KEEPER_MAKE && req->point[0]);
+    const struct timeval wait = { .tv_sec = long_one ? MEMORY_WAIT_S : REPLY_WAIT_S };
     _cleanup_fd_ int fd = send_request(core, req, NULL, 0);
     if (fd < 0)
         return fd;

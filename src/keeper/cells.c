@@ -161,6 +161,8 @@ void cell_bury(struct cell *c)
         conn_answer(asker, &reply);
     else if (asker)
         conn_result_usage(asker, r, &err, &c->last);
+    if (c->kept[0])
+        points_write_out(k, c->kept);
     if (cgroup_remove(k->cgroups, c->id) == 0) {
         cell_forget(c);
         return;
@@ -226,6 +228,7 @@ void cells_end_kept(struct conn *conn, uint64_t frozen_us, uint64_t memory_bytes
     }
     c->frozen_us = frozen_us;
     c->memory_bytes = memory_bytes;
+    memcpy(c->kept, conn->req.point, sizeof(c->kept));
     conn_keep(conn, &c->asker);
     cell_kill(c);
 }

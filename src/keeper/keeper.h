@@ -127,6 +127,8 @@ void points_put(struct conn *c);
 void points_box(struct conn *c);
 void points_remove(struct conn *c);
 void points_list(struct conn *c);
+/* Its memory is on disk some time soon. */
+void points_write_out(struct keeper *k, const char *point);
 /* Whether a box may hold something else than a point of it. */
 bool points_changed(struct keeper *k, const char *id, const char *point);
 

@@ -94,13 +94,23 @@ static int freeze(struct point_job *job, struct err *err)
     return r == 0 ? task_go(&job->task) : r;
 }
 
-/* It was to be ended, and nobody would know that it is kept: it goes on. */
+/* Who asked is gone, and nobody will ever know of it. What was to be ended goes on. */
 static void nobody_waits(struct point_job *job)
 {
-    cells_rescue(job->task.k, job->req.id);
+    if (job->req.op != KEEPER_POINT_PUT)
+        return;
+    if (job->req.flags & KEEPER_POINT_END)
+        cells_rescue(job->task.k, job->req.id);
     (void)storage_memory_trash(job->task.k->storage, job->req.point, NULL);
     (void)storage_point_trash(job->task.k->storage, job->req.point, NULL);
     sweeper_sweep(&job->task.k->sweeper, -1);
+}
+
+void points_write_out(struct keeper *k, const char *point)
+{
+    int fd = -1;
+    if (storage_memory(k->storage, point, &fd, NULL) == 0)
+        sweeper_flush(&k->sweeper, fd);
 }
 
 static void leave_jobs(struct point_job *job)
@@ -130,12 +140,14 @@ static void finish(struct point_job *job, int r, const struct err *err)
     task_done(&job->task);
     if (job->asker && end)
         cells_end_kept(take_ptr(job->asker), job->frozen_us, job->memory_bytes);
-    else if (end)
-        nobody_waits(job);
     else if (job->asker && r == 0)
         conn_answer(job->asker, &reply);
     else if (job->asker)
         conn_result(job->asker, r, err);
+    else if (r == 0)
+        nobody_waits(job);
+    if (r == 0 && !end && (job->req.flags & KEEPER_POINT_MEMORY))
+        points_write_out(job->task.k, job->req.point); /* if it is still there */
     loop_later(job->task.k->loop, job);
 }
 

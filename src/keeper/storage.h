@@ -49,6 +49,7 @@ int storage_box_trash(struct storage *st, const char *id, struct err *err); /* m
 
 /* Writes out what a box holds that is not on disk yet, which may take long, so that storage_point_put
  * soon after it takes little. Leaves something for the sweeper. */
+int storage_flush(struct storage *st, int subvolume_fd, struct err *err);
 int storage_box_flush(struct storage *st, const char *id, struct err *err);
 /* A box as it is now, kept under a name of its own. */
 int storage_point_put(struct storage *st, const char *point, const char *id, struct err *err);

@@ -102,12 +102,6 @@ int storage_box_trash(struct storage *st, const char *id, struct err *err)
 
 int storage_box_flush(struct storage *st, const char *id, struct err *err)
 {
-    char unique[ID_SIZE];
     _cleanup_fd_ int box = storage_box_open(st, id);
-    if (box < 0)
-        return err_set(err, errno, "cannot open box '%s'", id);
-    int r = id_random(unique);
-    if (r < 0)
-        return err_set(err, -r, "cannot get random bytes");
-    return btrfs_subvol_snapshot(st->trash, unique, box, false, err);
+    return box < 0 ? err_set(err, errno, "cannot open box '%s'", id) : storage_flush(st, box, err);
 }

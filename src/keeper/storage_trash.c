@@ -32,6 +32,16 @@ int storage_move_to_trash(struct storage *st, int from, const char *name, struct
     return r == -ENOSPC && btrfs_subvol_delete(from, name, NULL) == 0 ? 0 : r;
 }
 
+/* Making a copy of a subvolume writes out what is dirty of it, and of nothing else; its books are then closed too. */
+int storage_flush(struct storage *st, int subvolume_fd, struct err *err)
+{
+    char unique[ID_SIZE];
+    int r = id_random(unique);
+    if (r < 0)
+        return err_set(err, -r, "cannot get random bytes");
+    return btrfs_subvol_snapshot(st->trash, unique, subvolume_fd, false, err);
+}
+
 struct parts_of {
     struct storage *st;
     int dir;

@@ -129,15 +129,9 @@ int storage_volume_trash(struct storage *st, const char *id, struct err *err)
 
 int storage_volume_flush(struct storage *st, const char *id, struct err *err)
 {
-    char unique[ID_SIZE];
     _cleanup_fd_ int fd = -1;
     int r = storage_volume(st, id, &fd, err);
-    if (r < 0)
-        return r;
-    r = id_random(unique);
-    if (r < 0)
-        return err_set(err, -r, "cannot get random bytes");
-    return btrfs_subvol_snapshot(st->trash, unique, fd, false, err);
+    return r < 0 ? r : storage_flush(st, fd, err);
 }
 
 int storage_volume_point_put(struct storage *st, const char *point, const char *id, struct err *err)

@@ -10,19 +10,66 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "keeper/storage.h"
 
 #define BATCH_MAX 64
 
+#define SWEEP 's'
+#define FLUSH 'f'
+#define DIRTY_MAX 256       /* beyond, the kernel does it in its own time */
+#define FLUSH_AFTER_MS 2000 /* what is resumed or removed by then is not written for nothing */
+
+/* What is to be written out, the oldest first. */
+struct dirty {
+    int fds[DIRTY_MAX];
+    int64_t due_ms[DIRTY_MAX];
+    size_t n;
+};
+
+static void take(struct dirty *d, char what, int fd)
+{
+    if (what != FLUSH || d->n == DIRTY_MAX) {
+        (void)close(fd);
+        return;
+    }
+    d->due_ms[d->n] = clock_mono_ms() + FLUSH_AFTER_MS;
+    d->fds[d->n++] = fd;
+}
+
+/* One that is gone by now cannot be copied. */
+static void flush_oldest(struct storage *storage, struct dirty *d)
+{
+    (void)storage_flush(storage, d->fds[0], NULL);
+    (void)close(d->fds[0]);
+    d->n--;
+    memmove(d->fds, d->fds + 1, d->n * sizeof(*d->fds));
+    memmove(d->due_ms, d->due_ms + 1, d->n * sizeof(*d->due_ms));
+    storage_empty_trash(storage); /* the copy lies there */
+}
+
+/* How long to wait for a message; -1: until there is one. */
+static int patience(const struct dirty *d)
+{
+    int64_t left = d->n ? d->due_ms[0] - clock_mono_ms() : -1;
+    return d->n && left < 0 ? 0 : (int)left;
+}
+
 /* Take all that is waiting, then empty the trash once for the lot. */
 static _Noreturn void run(int sock, struct storage *storage)
 {
+    static struct dirty dirty;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_NAME, "keeper-sweeper");
     (void)setpriority(PRIO_PROCESS, 0, 5); /* what users wait for comes first */
     storage_empty_trash(storage);
     for (;;) {
+        int wait_ms = patience(&dirty);
+        if (wait_ms == 0 || fd_wait(sock, POLLIN, wait_ms) == 0) {
+            flush_oldest(storage, &dirty);
+            continue;
+        }
         char byte;
         int root = -1;
         size_t nfds = 0;
@@ -31,7 +78,7 @@ static _Noreturn void run(int sock, struct storage *storage)
             _exit(0);
         for (int i = 0; n > 0 && i < BATCH_MAX; i++) {
             if (nfds == 1)
-                (void)close(root);
+                take(&dirty, byte, root);
             if (fd_wait(sock, POLLIN, 0) <= 0)
                 break;
             n = fd_recv_msg(sock, &byte, 1, &root, 1, &nfds);
@@ -62,9 +109,8 @@ int sweeper_start(struct sweeper *s, struct storage *storage, struct err *err)
     return 0;
 }
 
-void sweeper_sweep(struct sweeper *s, int root_fd)
+static void hand_over(struct sweeper *s, char byte, int root_fd)
 {
-    const char byte = 's';
     int r = fd_try_send_msg(s->fd, &byte, 1, &root_fd, root_fd >= 0 ? 1 : 0);
     if (r == -EPIPE || r == -ECONNRESET) {
         (void)waitpid(s->pid, NULL, WNOHANG);
@@ -75,4 +121,14 @@ void sweeper_sweep(struct sweeper *s, int root_fd)
     /* Taken over there, or dropped here where that queue was full; the trash waits either way. */
     if (root_fd >= 0)
         (void)close(root_fd);
+}
+
+void sweeper_sweep(struct sweeper *s, int root_fd)
+{
+    hand_over(s, SWEEP, root_fd);
+}
+
+void sweeper_flush(struct sweeper *s, int subvolume_fd)
+{
+    hand_over(s, FLUSH, subvolume_fd);
 }
