@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cell/ns_boot.h"
 #include "cell/ns_private.h"
 #include "kernel/mount.h"
 
@@ -91,10 +92,13 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
                struct err *err)
 {
     int go[2] = { -1, -1 }, status[2] = { -1, -1 };
+    int r = ns_boot_put(host, spec->id, "", err);
+    if (r < 0)
+        return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) < 0)
         return err_set(err, errno, "cannot make a socket pair");
     if (pipe2(status, O_CLOEXEC) < 0) {
-        int r = err_set(err, errno, "cannot make a pipe");
+        r = err_set(err, errno, "cannot make a pipe");
         fd_close_all(go, 2);
         return r;
     }
@@ -110,7 +114,7 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
         return err_set(err, -pid, "cannot make namespaces");
     }
     struct ns_cell cell = { pid, pidfd, go[0], status[0] };
-    int r = write_map(pid, "uid_map", spec->uid_base, err);
+    r = write_map(pid, "uid_map", spec->uid_base, err);
     if (r == 0)
         r = write_map(pid, "gid_map", spec->uid_base, err);
     if (r == 0) {

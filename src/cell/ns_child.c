@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cell/ns_boot.h"
 #include "cell/ns_private.h"
 #include "kernel/mount.h"
 
@@ -109,6 +110,21 @@ static int mask_one(const struct parts *p, const struct ns_mask *m, struct err *
     return r;
 }
 
+/* Over the kernel's, which is the same in every cell. */
+static int show_boot_id(const struct ns_spec *spec, const struct parts *p, struct err *err)
+{
+    char path[NS_PATH_SIZE];
+    _cleanup_fd_ int fd = -1;
+    (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s", spec->id);
+    int r = mount_clone(AT_FDCWD, path, &fd, err);
+    if (r == 0)
+        r = mount_set_flags(fd, FS_FLAGS | MOUNT_ATTR_RDONLY, err);
+    if (r == 0 &&
+        move_mount(fd, "", p->proc, NS_BOOT_PATH + strlen("/proc/"), MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        r = err_set(err, errno, "cannot show a boot id");
+    return r;
+}
+
 static int loopback_up(struct err *err)
 {
     _cleanup_fd_ int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -127,13 +143,16 @@ static int hang(int mount, const char *hook, struct err *err)
 }
 
 /* All that needs no root yet, done while the keeper makes it. */
-static int assemble(const struct ns_host *h, const struct parts *p, struct err *err)
+static int assemble(const struct ns_host *h, const struct ns_spec *spec, const struct parts *p,
+                    struct err *err)
 {
     int r = hang(p->proc, "proc", err);
     if (r == 0)
         r = hang(p->sys, "sys", err);
     for (size_t i = 0; r == 0 && i < h->nmasks; i++)
         r = mask_one(p, &h->masks[i], err);
+    if (r == 0)
+        r = show_boot_id(spec, p, err);
     if (r == 0)
         r = hang(p->dev, "own-dev", err);
     if (r == 0)
@@ -262,7 +281,7 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
     if (r == 0)
         r = make_parts(spec, &parts, err);
     if (r == 0)
-        r = assemble(h, &parts, err);
+        r = assemble(h, spec, &parts, err);
     if (r == 0)
         r = bound_rights(err);
     if (r < 0)

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/id.h"
+#include "cell/ns_boot.h"
 #include "cell/ns_private.h"
 #include "kernel/mount.h"
 
@@ -165,6 +166,16 @@ static int make_masks(int dir, struct err *err)
     return 0;
 }
 
+/* Boot ids are made while cells are: this one stays writable, by root alone. */
+static int make_boots(int base, struct err *err)
+{
+    static const struct mount_option options[] = { { "mode", "0755" } };
+    _cleanup_fd_ int fs = -1;
+    int r = mount_new("tmpfs", options, ARRAY_LEN(options),
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV, &fs, err);
+    return r < 0 ? r : mount_place_at(fs, base, NS_BOOT_DIR, err);
+}
+
 /* For programs of the keeper's that remember things while the machine is up. */
 static int make_cache(int base, struct err *err)
 {
@@ -179,7 +190,7 @@ static int make_furniture(const char *path, struct err *err)
     _cleanup_fd_ int base = open_in(AT_FDCWD, path, err);
     if (base < 0)
         return base;
-    static const char *const hooks[] = { "root", "proc", "sys", "own-dev", "cache" };
+    static const char *const hooks[] = { "root", "proc", "sys", "own-dev", "cache", NS_BOOT_DIR };
     for (size_t i = 0; i < ARRAY_LEN(hooks); i++) /* where a cell's child assembles its parts */
         if (mkdirat(base, hooks[i], 0711) < 0 && errno != EEXIST)
             return err_set(err, errno, "cannot make the furniture");
@@ -187,6 +198,8 @@ static int make_furniture(const char *path, struct err *err)
     if (r == 0)
         r = furnish(base, "masks", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,
                     make_masks, err);
+    if (r == 0)
+        r = make_boots(base, err);
     return r == 0 ? make_cache(base, err) : r;
 }
 
@@ -224,7 +237,7 @@ int ns_host_new(const char *init_path, const char *furniture, struct ns_host **r
     _cleanup_(ns_host_freep) struct ns_host *h = calloc(1, sizeof(*h));
     if (!h)
         return err_set(err, ENOMEM, "cannot allocate the cell host");
-    h->init_fd = -1;
+    h->init_fd = h->boots = -1;
     /* mount_overlay changes the filesystem ids for a moment and must keep its capabilities. */
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
         return err_set(err, errno, "cannot set secure bits");
@@ -240,6 +253,9 @@ int ns_host_new(const char *init_path, const char *furniture, struct ns_host **r
         r = err_set(err, errno, "cannot enter '%s'", furniture);
     if (r < 0)
         return r;
+    h->boots = open_in(AT_FDCWD, NS_BOOT_DIR, err);
+    if (h->boots < 0)
+        return h->boots;
     find_masks(h);
     *ret_host = take_ptr(h);
     return 0;
@@ -273,6 +289,7 @@ void ns_host_free(struct ns_host *h)
     if (!h)
         return;
     fd_close_all(&h->init_fd, 1);
+    fd_close_all(&h->boots, 1);
     free(h->filter);
     free(h);
 }

@@ -37,6 +37,7 @@ struct ns_word {
 
 struct ns_host {
     int init_fd; /* sealed; not readable by anyone, so no process of it can be traced */
+    int boots;   /* the directory of boot ids (ns_boot.h) */
     struct sock_fprog *filter;
     struct seccomp_cookie cookie;
     struct ns_mask masks[NS_MASKS_MAX]; /* those that exist on this host */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cell/ns_boot.h"
 #include "keeper/cell.h"
 #include "keeper/park.h"
 
@@ -53,6 +54,7 @@ void cell_remove_run_dir(struct keeper *k, const char *id)
     (void)unlinkat(k->cells_dir, path, 0);
     (void)cell_mark_asleep(k, id, false);
     (void)unlinkat(k->cells_dir, id, AT_REMOVEDIR);
+    ns_boot_drop(k->ns, id);
 }
 
 /* Bound and listening from here, so that a client can connect before init has come up. By way of

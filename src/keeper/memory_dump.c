@@ -270,6 +270,27 @@ static int read_mounts(struct story *s, struct err *err)
     return meta_read_mounts(&s->meta, text, err);
 }
 
+/* What it showed so far; a cell of before that was so shows the machine's. */
+static int read_boot(struct story *s, struct err *err)
+{
+    char path[48], text[NS_BOOT_SIZE + 1] = "";
+    struct open_how how = { .flags = O_RDONLY | O_CLOEXEC,
+                            .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH };
+    if (!meta_has(&s->meta, META_BOOT))
+        return 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)s->d->pid);
+    _cleanup_fd_ int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_fd_ int fd =
+        root < 0 ? -1 : (int)syscall(SYS_openat2, root, NS_BOOT_PATH + 1, &how, sizeof(how));
+    if (fd < 0 || fd_read_full(fd, text, NS_BOOT_SIZE) < 0)
+        return err_set(err, EIO, "cannot read the sandbox's boot id");
+    text[NS_BOOT_SIZE - 1] = '\0'; /* the end of its line */
+    if (!ns_boot_valid(text))
+        return err_set(err, EIO, "cannot read the sandbox's boot id");
+    memcpy(s->meta.boot, text, NS_BOOT_SIZE);
+    return 0;
+}
+
 /* Does a way lead to an address that is nowhere? */
 static int find_way(void *arg, struct err *err)
 {
@@ -309,6 +330,8 @@ static int begin(struct story *s, struct err *err)
     r = memory_own_mounts(err);
     if (r == 0)
         r = read_mounts(s, err);
+    if (r == 0)
+        r = read_boot(s, err);
     if (r == 0)
         r = look_at_network(s, err);
     s->shm_left = r == 0 && !s->d->keep_shm && shm_is_empty(s);

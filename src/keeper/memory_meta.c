@@ -11,7 +11,8 @@
 
 #define ITEMS_MAX 65536 /* of each sort */
 
-static const char *const kind_names[META_KINDS] = { "dev", "empty", "nothing", "shm", "volume" };
+static const char *const kind_names[META_KINDS] = { "dev",  "empty", "nothing",
+                                                    "boot", "shm",   "volume" };
 
 void meta_done(struct meta *m)
 {
@@ -38,6 +39,14 @@ static int add_mount(struct meta *m, const struct meta_mount *one, const char *p
         return -ENOMEM;
     m->nmounts++;
     return 0;
+}
+
+bool meta_has(const struct meta *m, enum meta_mount_kind kind)
+{
+    for (size_t i = 0; i < m->nmounts; i++)
+        if (m->mounts[i].kind == kind)
+            return true;
+    return false;
 }
 
 int meta_add_shm(struct meta *m)
@@ -79,9 +88,10 @@ static int classify(const char *type, const char *root, const char *path, const 
                     struct meta_mount *ret, struct err *err)
 {
     if (strcmp(type, "tmpfs") == 0 && strcmp(path, "/dev/shm") != 0) {
-        ret->kind = strcmp(root, "/empty") == 0     ? META_EMPTY
-                    : strcmp(root, "/nothing") == 0 ? META_NOTHING
-                                                    : META_DEV;
+        ret->kind = strcmp(root, "/empty") == 0       ? META_EMPTY
+                    : strcmp(root, "/nothing") == 0   ? META_NOTHING
+                    : strcmp(path, NS_BOOT_PATH) == 0 ? META_BOOT
+                                                      : META_DEV;
         return ret->kind != META_DEV || strcmp(path, "/dev") == 0
                    ? 1
                    : err_name(err, ENOTSUP, "cannot_dump",
@@ -169,6 +179,8 @@ int meta_print(const struct meta *m, struct buf *b)
     int r = buf_printf(b, "name %s\n%s", m->name, m->steered ? "steered 1\n" : "");
     if (r >= 0 && m->id[0])
         r = buf_printf(b, "id %s\n", m->id);
+    if (r >= 0 && m->boot[0])
+        r = buf_printf(b, "boot %s\n", m->boot);
     for (size_t i = 0; r >= 0 && i < m->nmounts; i++) {
         const struct meta_mount *one = &m->mounts[i];
         if (strchr(one->path, '\n'))
@@ -238,6 +250,14 @@ static int parse_id(char *words, struct meta *m)
     return id_valid(words) ? 0 : -EPROTO;
 }
 
+static int parse_boot(char *words, struct meta *m)
+{
+    if (!ns_boot_valid(words))
+        return -EPROTO;
+    memcpy(m->boot, words, NS_BOOT_SIZE);
+    return 0;
+}
+
 static int parse_steered(char *words, struct meta *m)
 {
     m->steered = true;
@@ -250,8 +270,9 @@ int meta_parse(char *text, struct meta *ret_m, struct err *err)
         const char *word;
         int (*fn)(char *words, struct meta *m);
     } rows[] = {
-        { "name ", parse_name },   { "id ", parse_id },         { "steered ", parse_steered },
-        { "mount ", parse_mount }, { "volume ", parse_volume }, { "member ", parse_member },
+        { "name ", parse_name },       { "id ", parse_id },       { "boot ", parse_boot },
+        { "steered ", parse_steered }, { "mount ", parse_mount }, { "volume ", parse_volume },
+        { "member ", parse_member },
     };
     _cleanup_(meta_done) struct meta m = META_INIT;
     char *save = NULL;

@@ -3,7 +3,8 @@
  *   name HEX               the socket its init waits at (wire/park.h)
  *   id ID                  whose it was
  *   steered 1              every address is local there (kernel/steer.h)
- *   mount KIND PATH        mounts that are made from outside: dev, empty, nothing (cell/ns), shm
+ *   boot UUID              what it showed as its boot id
+ *   mount KIND PATH        mounts that are made from outside: dev, empty, nothing, boot (cell/ns), shm
  *   volume ID ro|rw PATH
  *   member N PID           which group below its work a process is in
  *
@@ -16,13 +17,22 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "cell/ns_boot.h"
 #include "wire/park.h"
 
 #define META_FILE "warren"
 #define META_MAX (4u * 1024 * 1024)
 #define META_PATH_SIZE 4096
 
-enum meta_mount_kind { META_DEV, META_EMPTY, META_NOTHING, META_SHM, META_VOLUME, META_KINDS };
+enum meta_mount_kind {
+    META_DEV,
+    META_EMPTY,
+    META_NOTHING,
+    META_BOOT,
+    META_SHM,
+    META_VOLUME,
+    META_KINDS
+};
 
 struct meta_mount {
     enum meta_mount_kind kind;
@@ -38,7 +48,8 @@ struct meta_member {
 
 struct meta {
     char name[PARK_NAME_SIZE];
-    char id[ID_SIZE]; /* or "" */
+    char id[ID_SIZE];        /* or "" */
+    char boot[NS_BOOT_SIZE]; /* or "" */
     bool steered;
     struct meta_mount *mounts;
     size_t nmounts;
@@ -53,6 +64,7 @@ void meta_done(struct meta *m);
 
 /* The text of /proc/PID/mountinfo: fills mounts. -ENOTSUP names one that cannot be brought back. */
 int meta_read_mounts(struct meta *m, char *text, struct err *err);
+bool meta_has(const struct meta *m, enum meta_mount_kind kind);
 int meta_add_shm(struct meta *m); /* an empty /dev/shm is made anew rather than kept */
 int meta_add_member(struct meta *m, unsigned family, pid_t pid);
 

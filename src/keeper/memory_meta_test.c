@@ -7,6 +7,7 @@
 
 #define NAME "0123456789abcdef0123456789abcdef"
 #define VOLUME "vol00000000000000001"
+#define BOOT "0f6f6f9c-3a0e-4b1f-9d55-0123456789ab"
 
 static const char mountinfo[] =
     "111 70 0:1636 / / rw,nodev,relatime - overlay warren rw,lowerdir=/proc/self/fd/50\n"
@@ -15,8 +16,8 @@ static const char mountinfo[] =
     "159 155 0:1870 / /dev/shm rw,nosuid,nodev,relatime - tmpfs none rw,size=1048576k\n"
     "161 156 0:1546 /empty /proc/acpi ro,nosuid,nodev,noexec,relatime - tmpfs none rw\n"
     "165 156 0:1546 /nothing /proc/keys ro,nosuid,nodev,noexec,relatime - tmpfs none rw\n"
-    "166 111 0:40 /volumes/" VOLUME
-    " /my\\040data ro,nosuid,nodev shared:1 - btrfs /dev/loop0 rw\n";
+    "166 111 0:40 /volumes/" VOLUME " /my\\040data ro,nosuid,nodev shared:1 - btrfs /dev/loop0 rw\n"
+    "167 162 0:1547 /" VOLUME " /proc/sys/kernel/random/boot_id ro,nosuid - tmpfs none rw\n";
 
 static int read_text(struct meta *m, const char *text, struct err *err)
 {
@@ -29,7 +30,7 @@ TEST(meta_tells_the_hosts_mounts_from_the_cells_own)
 {
     _cleanup_(meta_done) struct meta m = META_INIT;
     CHECK_OK(read_text(&m, mountinfo, NULL));
-    CHECK_EQ(m.nmounts, 4);
+    CHECK_EQ(m.nmounts, 5);
     CHECK_EQ(m.mounts[0].kind, META_DEV);
     CHECK_EQ(m.mounts[1].kind, META_EMPTY);
     CHECK_EQ(m.mounts[2].kind, META_NOTHING);
@@ -38,6 +39,8 @@ TEST(meta_tells_the_hosts_mounts_from_the_cells_own)
     CHECK_STR(m.mounts[3].path, "/my data");
     CHECK_STR(m.mounts[3].volume, VOLUME);
     CHECK(m.mounts[3].read_only);
+    CHECK_EQ(m.mounts[4].kind, META_BOOT);
+    CHECK(meta_has(&m, META_BOOT) && !meta_has(&m, META_SHM));
 }
 
 TEST(meta_names_a_mount_that_cannot_be_brought_back)
@@ -64,10 +67,12 @@ TEST(meta_reads_what_it_printed)
     memcpy(m.name, NAME, sizeof(NAME));
     m.steered = true;
     memcpy(m.id, VOLUME, sizeof(VOLUME));
+    memcpy(m.boot, BOOT, sizeof(BOOT));
     CHECK_OK(meta_print(&m, &b));
     CHECK_OK(meta_parse(b.data, &back, NULL));
-    CHECK_EQ(back.nmounts, 5);
-    CHECK_EQ(back.mounts[4].kind, META_SHM);
+    CHECK_EQ(back.nmounts, 6);
+    CHECK_EQ(back.mounts[4].kind, META_BOOT);
+    CHECK_EQ(back.mounts[5].kind, META_SHM);
     CHECK_STR(back.mounts[3].path, "/my data");
     CHECK(back.mounts[3].read_only && back.steered);
     CHECK_EQ(back.nmembers, 1);
@@ -75,6 +80,7 @@ TEST(meta_reads_what_it_printed)
     CHECK_EQ(back.members[0].pid, 42);
     CHECK_STR(back.name, NAME);
     CHECK_STR(back.id, VOLUME);
+    CHECK_STR(back.boot, BOOT);
 }
 
 TEST(meta_refuses_what_is_not_a_description)

@@ -31,6 +31,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "cell/ns_attach.h"
+#include "cell/ns_boot.h"
 #include "keeper/memory_images.h"
 #include "keeper/memory_meta.h"
 #include "keeper/park.h"
@@ -238,17 +239,22 @@ static int set_stage(struct story *s, struct err *err)
             r = put_volume(s, i, &s->meta.mounts[i], err);
         else if (s->meta.mounts[i].kind == META_SHM)
             r = put_shm(s, err);
+        else if (s->meta.mounts[i].kind == META_BOOT) /* a copy's is its own */
+            r = ns_boot_put(s->k->ns, s->m->req->id,
+                            strcmp(s->meta.id, s->m->req->id) == 0 ? s->meta.boot : "", err);
     return r;
 }
 
 static int place_of(const void *arg, size_t i, char *out, size_t size)
 {
     static const char *const places[META_VOLUME] = { "dev", "masks/empty", "masks/nothing",
-                                                     STAGE "/shm" };
+                                                     NS_BOOT_DIR, STAGE "/shm" };
     const struct story *s = arg;
     const struct meta_mount *one = &s->meta.mounts[i];
     int n = one->kind == META_VOLUME ? snprintf(out, size, "%s/" STAGE "/volume%zu", s->at, i)
-                                     : snprintf(out, size, "%s/%s", s->at, places[one->kind]);
+            : one->kind == META_BOOT
+                ? snprintf(out, size, "%s/%s/%s", s->at, places[META_BOOT], s->m->req->id)
+                : snprintf(out, size, "%s/%s", s->at, places[one->kind]);
     return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
