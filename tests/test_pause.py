@@ -4,9 +4,11 @@ PAUSE_ROUNDS says how often the loops go round (10 unless set; `./dev soak` goes
 """
 import http.client
 import os
+import pathlib
 import random
 import signal
 import threading
+import uuid
 
 import pytest
 
@@ -227,6 +229,72 @@ def test_copies_go_on_by_themselves_and_differ_where_they_must(api, box):
         for who in ids:
             api.delete(who)
         api.ok("DELETE", f"/v1/checkpoints/{made['checkpoint']['id']}")
+
+
+HOARDER = "x = bytearray(300 << 20)\nx[::4096] = b'x' * len(x[::4096])\nprint(len(x), flush=True)\ninput()\nprint(x.count(b'x'))"
+
+
+def test_no_limit_is_lost_by_lowering_it_while_it_is_paused(api, make):
+    """What does not fit does not come back; it stays paused, and does when it may have enough again."""
+    who = make(memory_mb=512)["id"]
+    n = api.start(who, ["python3", "-c", HOARDER], stdin=True)["process"]
+    until(lambda: api.process(who, n)["output_bytes"] > 0)
+    pause(api, who)
+    api.ok("PATCH", f"/v1/sandboxes/{who}", {"memory_mb": 128, "pids": 77})
+    reply = api.call("POST", f"/v1/sandboxes/{who}/resume")
+    if reply.status == 200:  # v2 of control groups ends what is too much
+        assert api.usage(who)["memory_bytes"] <= 128 << 20
+        return
+    assert reply.code == "limit_below_use" and api.get(who)["state"] == "paused", reply
+    api.ok("PATCH", f"/v1/sandboxes/{who}", {"memory_mb": 512})
+    resume(api, who)
+    api.stdin(who, n, b"go\n")
+    assert api.wait(who, n)["exit_code"] == 0
+    with api.output(who, n) as s:
+        assert output_of(list(s)) == f"{300 << 20}\n{75 << 10}\n".encode()
+    limits = {p.name: p.read_text().strip() for g in harness.cells_in_cgroups([who])
+              for p in pathlib.Path(g).glob("*") if p.name in ("pids.max", "memory.limit_in_bytes")}
+    assert limits["pids.max"] == "77" and limits["memory.limit_in_bytes"] == str(512 << 20), limits
+
+
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+def test_each_has_a_boot_id_of_its_own(api, box):
+    """As if each were a machine: the same while it runs and after a pause, another after a start, others in copies."""
+    def boot(who):
+        text = api.out(who, ["cat", BOOT])
+        assert uuid.UUID(text.strip()).version == 4 and len(text) == 37, text
+        return text
+    first = boot(box)
+    other = api.create()["id"]
+    assert boot(other) not in (first, open(BOOT).read())
+    api.delete(other)
+    pause(api, box)
+    resume(api, box)
+    assert boot(box) == first
+    pause(api, box)  # what was brought back can be written down again
+    assert boot(box) == first
+    made = api.ok("POST", f"/v1/sandboxes/{box}/fork", {"count": 2, "memory": True})
+    ids = [s["id"] for s in made["sandboxes"]]
+    try:
+        boots = {boot(who) for who in [box, *ids]}
+        assert len(boots) == 3 and first in boots
+        pause(api, ids[0])
+        resume(api, ids[0])
+        assert boot(ids[0]) in boots - {first}
+        api.ok("POST", f"/v1/sandboxes/{box}/restore", {"checkpoint": made["checkpoint"]["id"], "memory": True})
+        assert boot(box) == first
+        for who in (box, ids[0]):
+            assert api.exec(who, ["sh", "-c", f"echo x > {BOOT} || rm {BOOT} || umount {BOOT} || chmod 666 {BOOT}"])["exit_code"] != 0
+            assert boot(who) in boots
+    finally:
+        for who in ids:
+            api.delete(who)
+        api.ok("DELETE", f"/v1/checkpoints/{made['checkpoint']['id']}")
+    api.ok("POST", f"/v1/sandboxes/{box}/stop")
+    api.ok("POST", f"/v1/sandboxes/{box}/start")
+    assert boot(box) not in boots
 
 
 def test_a_loop_of_pauses_loses_nothing_that_was_acknowledged(api, box):

@@ -24,7 +24,7 @@ static const char *known_name(const char *what)
         "sandbox_busy",       "invalid_image",       "invalid_field",
         "internal",           "volume_not_found",    "checkpoint_not_found",
         "cannot_dump",        "cannot_restore",      "memory_unsupported",
-        "bucket_unreachable", "buckets_unsupported",
+        "bucket_unreachable", "buckets_unsupported", "limit_below_use",
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(what, names[i]) == 0)

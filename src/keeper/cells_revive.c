@@ -22,6 +22,7 @@
 #include "kernel/uidrange.h"
 
 #define LOG_MODULE "cells"
+#define LITTLE_MORE 8 /* the part of its limit that it may have on top */
 
 /* What the process says: that init is there, then how it ended. */
 struct revival_report {
@@ -126,18 +127,38 @@ static void fail(struct revival *v, int r, const struct err *err)
         cell_kill(c);
 }
 
+/* Nothing runs without them. What was shared when it was written down may not be so now: a little more than it may have
+ * is its limit then. */
+static int set_limits(struct revival *v, struct err *err)
+{
+    struct cell *c = v->cell;
+    struct cgroup_host *groups = c->k->cgroups;
+    struct cgroup_limits limits = v->limits;
+    int r = cgroup_limit(groups, c->id, &limits, err);
+    uint64_t used = r == -EBUSY ? cgroup_memory_bytes(groups, c->id) : 0;
+    if (used == 0 || used > limits.memory_bytes + limits.memory_bytes / LITTLE_MORE)
+        return r;
+    log_warn("it has more memory than its limit sandbox=%s bytes=%llu", c->id,
+             (unsigned long long)used);
+    *err = (struct err)ERR_INIT;
+    limits.memory_bytes = used;
+    return cgroup_limit(groups, c->id, &limits, err);
+}
+
 static void finish(struct revival *v)
 {
     struct cell *c = v->cell;
     struct keeper *k = c->k;
     struct err err = ERR_INIT;
-    const struct cgroup_limits limits = v->limits;
     bool rescue = v->rescue;
+    int r = rescue || c->state == CELL_ENDING ? 0 : set_limits(v, &err);
+    if (r < 0) {
+        fail(v, r, &err);
+        return;
+    }
     let_go(v);
     if (c->state == CELL_ENDING)
         return; /* someone ended it meanwhile: its exit tells */
-    if (!rescue && cgroup_limit(k->cgroups, c->id, &limits, &err) < 0)
-        log_warn("%s err=%s sandbox=%s", err.msg, strerror(err.code), c->id);
     if (!c->pauses && !c->asleep)
         (void)cgroup_freeze(k->cgroups, c->id, false, NULL);
     if (rescue)

@@ -107,6 +107,7 @@ static const struct {
     { "checkpoint_in_use", 409 },
     { "cannot_dump", 409 },
     { "cannot_restore", 409 },
+    { "limit_below_use", 409 },
     { "precondition_failed", 412 },
     { "body_too_large", 413 },
     { "range_not_satisfiable", 416 },
