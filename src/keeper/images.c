@@ -26,6 +26,7 @@ struct unpack_job {
     char id[ID_SIZE];             /* DIFF: the cell that is paused */
     char point[ID_SIZE];          /* POINT_READ, POINT_LAY */
     bool memory;                  /* not its files */
+    bool naming;                  /* all is there; a second process writes it out and names it */
     struct conn *asker;
 };
 
@@ -52,6 +53,21 @@ static _Noreturn void become(int exe, const char *word, int report, const struct
     _exit(1);
 }
 
+/* To the process that was started for it, or could not be. */
+static int listen_to(struct unpack_job *job, const int report[2], struct err *err)
+{
+    int r = job->pid < 0 ? err_set(err, errno, "cannot start a process") : 0;
+    (void)close(report[1]);
+    if (r == 0)
+        r = loop_add(job->k->loop, &job->watch, report[0], EPOLLIN);
+    if (r < 0) {
+        (void)close(report[0]);
+        return r;
+    }
+    job->report_fd = report[0];
+    return 0;
+}
+
 static int start(struct unpack_job *job, const char *word, const struct job_fds *given,
                  struct err *err)
 {
@@ -61,16 +77,21 @@ static int start(struct unpack_job *job, const char *word, const struct job_fds 
     job->pid = fork();
     if (job->pid == 0)
         become(job->k->unpack_exe, word, report[1], given);
-    (void)close(report[1]);
-    int r = job->pid < 0 ? err_set(err, errno, "cannot start warren-unpack") : 0;
-    if (r == 0)
-        r = loop_add(job->k->loop, &job->watch, report[0], EPOLLIN);
-    if (r < 0) {
-        (void)close(report[0]);
-        return r;
-    }
-    job->report_fd = report[0];
-    return 0;
+    return listen_to(job, report, err);
+}
+
+/* A tree or a checkpoint, which is to get a name. */
+static bool makes(const struct unpack_job *job)
+{
+    return job->op == KEEPER_LAYER_PUT || job->op == KEEPER_POINT_LAY;
+}
+
+static void drop_point(struct unpack_job *job)
+{
+    if (job->memory)
+        storage_memory_abort(job->k->storage, job->point);
+    else
+        storage_point_abort(job->k->storage, job->point);
 }
 
 static int take_report(struct unpack_job *job, struct keeper_reply *reply, struct err *err)
@@ -94,35 +115,78 @@ static int take_report(struct unpack_job *job, struct keeper_reply *reply, struc
     return 0;
 }
 
-static void finish_tree(struct unpack_job *job, int *r, struct err *err)
+/* Whole, written out, and under its name. */
+static int commit(struct unpack_job *job, struct err *err)
 {
     struct storage *st = job->k->storage;
-    if (*r == 0)
-        *r = storage_image_commit(st, job->tree, err);
-    if (*r < 0)
-        storage_image_abort(st, job->tree);
-    else if (!job->asker) /* nobody was told, so nobody will name it */
+    return job->op == KEEPER_LAYER_PUT ? storage_image_commit(st, job->tree, err)
+           : job->memory               ? storage_memory_commit(st, job->point, err)
+                                       : storage_point_commit(st, job->point, err);
+}
+
+static _Noreturn void give_name(struct unpack_job *job, const struct keeper_reply *found,
+                                int report)
+{
+    struct unpack_report rep = { .size_bytes = found->size_bytes };
+    struct err err = ERR_INIT;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int r = commit(job, &err);
+    memcpy(rep.diff_id, found->diff_id, sizeof(rep.diff_id));
+    rep.code = r < 0 ? -r : 0;
+    (void)snprintf(rep.msg, sizeof(rep.msg), "%s", err.msg);
+    (void)fd_write_full(report, &rep, sizeof(rep));
+    _exit(0);
+}
+
+/* Writing it out takes as long as the disk does, and all that others have written with it: by a process, too. It reports
+ * what the first one found. */
+static int start_naming(struct unpack_job *job, const struct keeper_reply *found, struct err *err)
+{
+    int report[2];
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return err_set(err, errno, "cannot make a pipe");
+    job->naming = true;
+    job->pid = fork();
+    if (job->pid == 0)
+        give_name(job, found, report[1]);
+    return listen_to(job, report, err);
+}
+
+static void drop_made(struct unpack_job *job, bool named)
+{
+    struct storage *st = job->k->storage;
+    if (job->op == KEEPER_LAYER_PUT && named)
         (void)storage_image_trash(st, job->tree, NULL);
-    sweeper_sweep(&job->k->sweeper, -1);
-}
-
-static void drop_point(struct unpack_job *job)
-{
-    if (job->memory)
-        storage_memory_abort(job->k->storage, job->point);
+    else if (job->op == KEEPER_LAYER_PUT)
+        storage_image_abort(st, job->tree);
+    else if (named && job->memory)
+        (void)storage_memory_trash(st, job->point, NULL);
+    else if (named)
+        (void)storage_point_trash(st, job->point, NULL);
     else
-        storage_point_abort(job->k->storage, job->point);
+        drop_point(job);
 }
 
-static void finish_point(struct unpack_job *job, int *r, struct err *err)
+static void finish(struct unpack_job *job, int r, const struct keeper_reply *found,
+                   const struct err *err)
 {
-    struct storage *st = job->k->storage;
-    if (*r == 0 && job->asker)
-        *r = job->memory ? storage_memory_commit(st, job->point, err)
-                         : storage_point_commit(st, job->point, err);
-    if (*r < 0 || !job->asker)
-        drop_point(job);
-    sweeper_sweep(&job->k->sweeper, -1);
+    struct keeper_reply reply = *found;
+    if (job->op == KEEPER_DIFF)
+        (void)cells_pause(job->k, job->id, false, NULL);
+    if (makes(job) && (r < 0 || !job->asker)) /* nobody was told, so nobody will need it */
+        drop_made(job, r == 0 && job->naming);
+    if (makes(job))
+        sweeper_sweep(&job->k->sweeper, -1);
+    if (job->asker && r == 0)
+        conn_answer(job->asker, &reply);
+    else if (job->asker)
+        conn_result(job->asker, r, err);
+    for (struct unpack_job **at = &job->k->jobs; *at; at = &(*at)->next)
+        if (*at == job) {
+            *at = job->next;
+            break;
+        }
+    loop_later(job->k->loop, job);
 }
 
 static void on_report(struct watch *w, uint32_t events)
@@ -132,24 +196,14 @@ static void on_report(struct watch *w, uint32_t events)
     struct err err = ERR_INIT;
 
     int r = take_report(job, &reply, &err);
-    if (job->op == KEEPER_LAYER_PUT)
-        finish_tree(job, &r, &err);
-    if (job->op == KEEPER_POINT_LAY)
-        finish_point(job, &r, &err);
-    if (job->op == KEEPER_DIFF)
-        (void)cells_pause(job->k, job->id, false, NULL);
     loop_remove(job->k->loop, &job->watch);
     (void)close(job->report_fd);
-    if (job->asker && r == 0)
-        conn_answer(job->asker, &reply);
-    else if (job->asker)
-        conn_result(job->asker, r, &err);
-    for (struct unpack_job **at = &job->k->jobs; *at; at = &(*at)->next)
-        if (*at == job) {
-            *at = job->next;
-            break;
-        }
-    loop_later(job->k->loop, job);
+    if (r == 0 && makes(job) && !job->naming && job->asker) {
+        r = start_naming(job, &reply, &err);
+        if (r == 0)
+            return;
+    }
+    finish(job, r, &reply, &err);
 }
 
 static struct unpack_job *job_new(struct conn *conn)
