@@ -347,16 +347,30 @@ int checkpoints_pin(struct core *core, const struct checkpoint *c, struct archiv
         struct archive_busy *b = take(core, c->id, false, err);
         if (!b)
             return -ENOMEM;
-        if (!is_away(core, c->id)) {
+        bool away = is_away(core, c->id), gone = is_gone(core, c->id);
+        if (!away && !gone) {
             *ret_pin = b;
             return 0;
         }
         give(core, b);
+        if (gone) /* who removes it looks for pins after it said so */
+            return checkpoint_missing(err, c->id);
         int r = archive_fetch(core, c->owner, c->id, NULL, &now, err);
         checkpoint_done(&now);
         if (r < 0)
             return r;
     }
+}
+
+bool checkpoints_pinned(struct core *core, const char *id)
+{
+    struct archives *a = &core->archives;
+    bool pinned = false;
+    (void)pthread_mutex_lock(&a->lock);
+    for (const struct archive_busy *b = a->busy; b && !pinned; b = b->next)
+        pinned = !b->alone && strcmp(b->id, id) == 0;
+    (void)pthread_mutex_unlock(&a->lock);
+    return pinned;
 }
 
 void checkpoints_unpin(struct core *core, struct archive_busy *pin)

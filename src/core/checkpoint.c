@@ -338,6 +338,15 @@ static int needed(struct err *err, const char *id, const char *archived, const c
                     paused);
 }
 
+static void unclaim(struct core *core, const char *id)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct checkpoint *c = checkpoints_find_any(core, id);
+    if (c)
+        c->going = false;
+    (void)pthread_mutex_unlock(&core->table.lock);
+}
+
 /* From here on nothing begins to need it; what does already keeps it. What is in object storage by now is *c's to tell:
  * who archives it meanwhile sees that it goes. */
 static int claim(struct core *core, struct checkpoint *c, struct err *err)
@@ -361,16 +370,14 @@ static int claim(struct core *core, struct checkpoint *c, struct err *err)
     (void)pthread_mutex_unlock(&core->table.lock);
     if (!there)
         return checkpoint_missing(err, c->id);
-    return free ? 0 : needed(err, c->id, archived, paused);
-}
-
-static void unclaim(struct core *core, const char *id)
-{
-    (void)pthread_mutex_lock(&core->table.lock);
-    struct checkpoint *c = checkpoints_find_any(core, id);
-    if (c)
-        c->going = false;
-    (void)pthread_mutex_unlock(&core->table.lock);
+    if (!free)
+        return needed(err, c->id, archived, paused);
+    if (!checkpoints_pinned(core, c->id))
+        return 0;
+    unclaim(core, c->id);
+    return err_name(err, EBUSY, "checkpoint_in_use",
+                    "checkpoint '%s' is being read, for a restore, a copy or an export; try again",
+                    c->id);
 }
 
 int checkpoints_remove(struct core *core, const char *owner, const char *sandbox, const char *who,

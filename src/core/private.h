@@ -421,6 +421,7 @@ int archives_load(struct core *core, struct err *err); /* after the checkpoints 
 /* Its files are here, fetched if they were not, until checkpoints_unpin; who uses them asks for this first. */
 int checkpoints_pin(struct core *core, const struct checkpoint *c, struct archive_busy **ret_pin,
                     struct err *err);
+bool checkpoints_pinned(struct core *core, const char *id); /* it stays until nobody reads it */
 void checkpoints_unpin(struct core *core, struct archive_busy *pin); /* NULL is fine */
 /* Before it is removed: what of it is in object storage goes. */
 int archives_forget(struct core *core, const struct checkpoint *c, struct err *err);
