@@ -88,8 +88,10 @@ static void end(struct core *core, const char *id, unsigned life)
     bool idle = b->s.state == SANDBOX_RUNNING && b->life == life && b->inside == 0 && limit &&
                 idle_since(b) + limit <= clock_now_ms();
     enum sandbox_end how = b->s.spec.on_idle;
-    if (idle && how != END_PAUSE) { /* from here on nobody enters */
-        b->s.state = how == END_DELETE ? SANDBOX_DELETING : SANDBOX_STOPPING;
+    if (idle) { /* from here on nobody enters; who comes now waits for the end of it, and wakes it */
+        b->s.state = how == END_DELETE  ? SANDBOX_DELETING
+                     : how == END_PAUSE ? SANDBOX_PAUSING
+                                        : SANDBOX_STOPPING;
         b->s.cause = CAUSE_IDLE;
     }
     (void)pthread_mutex_unlock(&core->table.lock);

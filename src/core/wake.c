@@ -5,9 +5,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/sandbox.h"
+#include "core/table.h"
 
 #define LOG_MODULE "sandbox"
-#define WAKE_MS 45000 /* another start, or a stop, may be under way */
+#define WAKE_MS 45000 /* a stop may be under way; a start takes as long as it takes */
 #define BUSY_US 20000
 
 static bool sleeps(const struct sandbox *s, bool stopped_too)
@@ -32,6 +33,16 @@ static bool is_busy(const struct err *err)
     return err->what && strcmp(err->what, "sandbox_busy") == 0;
 }
 
+/* Somebody brings it up right now, out of object storage perhaps. */
+static bool comes_up(struct core *core, const char *id)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    const struct box *b = box_find(&core->table, NULL, id);
+    bool starting = b && b->starting;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return starting && !atomic_load(&core->stopping);
+}
+
 /* Of several that touch it at once one starts it; to the others it runs already. */
 static int start(struct core *core, const struct sandbox *s, struct err *err)
 {
@@ -42,7 +53,7 @@ static int start(struct core *core, const struct sandbox *s, struct err *err)
         int r = sandbox_start(core, s->owner, s->id, &after, &why);
         if (r >= 0)
             return 0;
-        if (!is_busy(&why) || clock_mono_ms() >= until) {
+        if (!is_busy(&why) || (clock_mono_ms() >= until && !comes_up(core, s->id))) {
             *err = why;
             return r;
         }
