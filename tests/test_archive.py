@@ -427,6 +427,37 @@ def test_a_paused_one_goes_there_too(home, box, s3):  # noqa: F811
     until(lambda: not s3.keys_of("pre/archives"), "no archive of what it was resumed from")
 
 
+@pytest.mark.parametrize("how", ["stop", "cold"])
+def test_an_archived_one_that_was_paused_gives_up_its_memory_and_keeps_its_files(home, box, s3, how):  # noqa: F811
+    """Nothing has them but the archive of its pause."""
+    want = look(home, box)
+    reply = home.api.call("POST", f"/v1/sandboxes/{box}/pause", {})
+    if reply.status == 501:
+        pytest.skip("no working CRIU here")
+    assert run(home, f"/v1/sandboxes/{box}/archive")["sandbox"]["state"] == "archived"
+    end = f"/v1/sandboxes/{box}/stop" if how == "stop" else f"/v1/sandboxes/{box}/resume?memory=false"
+    s3.gate.fault("missing", match="GET .*/chunks/", times=1000)
+    assert home.api.call("POST", end).code == "archive_corrupt"
+    s3.gate.clear()
+    assert home.api.get(box)["state"] == "archived" and s3.keys_of("pre/archives")
+    home.api.ok("POST", end)
+    home.api.ok("POST", f"/v1/sandboxes/{box}/start")
+    assert look(home, box) == want
+    until(lambda: not s3.keys_of("pre/archives"), "no archive of what it was resumed from")
+
+
+def test_files_of_a_pause_that_is_archived_are_restored_without_its_memory(home, box):
+    want = look(home, box)
+    reply = home.api.call("POST", f"/v1/sandboxes/{box}/pause", {})
+    if reply.status == 501:
+        pytest.skip("no working CRIU here")
+    assert run(home, f"/v1/sandboxes/{box}/archive")["type"] == "sandbox"
+    (there,) = home.api.ok("GET", "/v1/archives")["archives"]
+    home.api.ok("POST", f"/v1/sandboxes/{box}/restore", {"checkpoint": there["id"], "memory": False})
+    assert look(home, box) == want
+    assert home.api.ok("GET", "/v1/archives")["archives"] == []  # nobody needs it any more
+
+
 def test_what_a_paused_one_needs_stays_there(home, box, s3):  # noqa: F811
     """A refused removal removes nothing, in the object storage neither."""
     process, first = count_on(home, box)

@@ -8,7 +8,7 @@
 #include "core/event.h"
 #include "core/keeper.h"
 #include "core/life.h"
-#include "core/row.h"
+#include "core/pause.h"
 #include "core/table.h"
 #include "core/timers.h"
 
@@ -32,7 +32,7 @@ static int set_archived(struct core *core, struct box *b, bool archived, struct 
     (void)pthread_mutex_unlock(&core->table.lock);
     if (!sound)
         return checkpoint_missing(err, source_of(&b->s.spec));
-    int r = row_save(core, &b->s, b->tree, err);
+    int r = pause_record(core, b, err);
     if (r < 0) {
         (void)pthread_mutex_lock(&core->table.lock);
         b->s.spec.archived = !archived;

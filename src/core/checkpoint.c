@@ -9,7 +9,6 @@
 #include "core/event.h"
 #include "core/keeper.h"
 #include "core/pause.h"
-#include "core/row.h"
 #include "core/spec.h"
 #include "core/table.h"
 
@@ -87,7 +86,7 @@ static void move_head(struct core *core, struct box *b, const char *id)
     (void)pthread_mutex_lock(&core->table.lock);
     memcpy(b->s.spec.checkpoint, id, ID_SIZE);
     (void)pthread_mutex_unlock(&core->table.lock);
-    if (row_save(core, &b->s, b->tree, &err) < 0)
+    if (pause_record(core, b, &err) < 0)
         log_warn("the place in the tree is not recorded sandbox=%s err=\"%s\"", b->s.id, err.msg);
 }
 
@@ -202,7 +201,9 @@ int checkpoints_create(struct core *core, struct box *b, const struct checkpoint
                      "sandbox '%s' is %s: there is no memory to keep", b->s.id,
                      sandbox_state_name(b->s.state));
     } else {
-        r = checkpoints_take(core, b, ask, id, NULL, err);
+        r = b->s.state == SANDBOX_PAUSED ? pause_files(core, b, err) : 0;
+        if (r >= 0)
+            r = checkpoints_take(core, b, ask, id, NULL, err);
         if (r < 0) {
             (void)store_checkpoint_remove(core->store, id, NULL);
             (void)checkpoints_forget(core, id, NULL);
@@ -319,7 +320,7 @@ static void save_heirs(struct core *core, struct heirs *h)
         struct box *b;
         if (box_hold(core, NULL, h->boxes[i], 0, &b) < 0)
             continue;
-        (void)row_save(core, &b->s, b->tree, NULL);
+        (void)pause_record(core, b, NULL);
         box_release(core, b);
     }
     checkpoint_list_free(h->items, h->n);

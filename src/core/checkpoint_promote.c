@@ -6,7 +6,6 @@
 #include "core/checkpoints.h"
 #include "core/event.h"
 #include "core/life.h"
-#include "core/pause.h"
 #include "core/table.h"
 
 #define LOG_MODULE "checkpoint"
@@ -43,16 +42,6 @@ static int find_parent(struct core *core, const char *owner, const char *fork,
                        fork);
 }
 
-/* Ends what runs first: what it writes until then is in the checkpoint that undoes all this. */
-static int quiet(struct core *core, struct box *b, struct err *err)
-{
-    switch (b->s.state) {
-    case SANDBOX_RUNNING: return life_stop(core, b, CAUSE_STOPPED, err);
-    case SANDBOX_PAUSED: return pause_stop(core, b, CAUSE_STOPPED, err);
-    default: return 0;
-    }
-}
-
 static int swap(struct core *core, struct box *b, struct promotion *p, struct err *err)
 {
     if (strcmp(b->tree, p->checkpoint.tree) != 0)
@@ -61,8 +50,10 @@ static int swap(struct core *core, struct box *b, struct promotion *p, struct er
         return err_name(err, EBUSY, "sandbox_archived",
                         "sandbox '%s', which it was forked from, is archived; start it first",
                         b->s.id);
-    bool ran = b->s.state != SANDBOX_STOPPED;
-    int r = quiet(core, b, err);
+    /* Ends what runs first: what it writes until then is in the checkpoint that undoes all this. One that is paused
+     * stays so until it has the files. */
+    bool ran = b->s.state == SANDBOX_RUNNING;
+    int r = ran ? life_stop(core, b, CAUSE_STOPPED, err) : 0;
     if (r < 0)
         return r;
     r = checkpoints_create(core, b, &promote_ask, &p->before, err);

@@ -24,6 +24,27 @@ int checkpoints_fill(struct core *core, const char *sandbox, const char *checkpo
     return keeper_ask(core, &q, NULL, err);
 }
 
+/* The files of a stopped one are a checkpoint's by now. As long as the record says that it is archived, they are nobody's:
+ * the next start would throw them away. */
+static int now_has(struct core *core, struct box *b, const char *checkpoint, struct err *err)
+{
+    char before[ID_SIZE];
+    bool archived = b->s.spec.archived;
+    (void)pthread_mutex_lock(&core->table.lock);
+    memcpy(before, b->s.spec.checkpoint, ID_SIZE);
+    memcpy(b->s.spec.checkpoint, checkpoint, ID_SIZE);
+    b->s.spec.archived = false;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    int r = row_save(core, &b->s, b->tree, err);
+    if (r >= 0 || !archived)
+        return r;
+    (void)pthread_mutex_lock(&core->table.lock);
+    memcpy(b->s.spec.checkpoint, before, ID_SIZE);
+    b->s.spec.archived = true;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return r;
+}
+
 int checkpoints_restore(struct core *core, struct box *b, const struct checkpoint *c, bool memory,
                         struct err *err)
 {
@@ -33,20 +54,17 @@ int checkpoints_restore(struct core *core, struct box *b, const struct checkpoin
     int r = 0;
     if (memory)
         return checkpoints_rewind(core, b, c, err);
+    if (b->s.state == SANDBOX_PAUSED) {
+        r = pause_replace(core, b, c->id, err);
+        return r < 0 ? r : sandbox_start_held(core, b, err);
+    }
     if (b->s.state == SANDBOX_RUNNING)
         r = life_stop(core, b, CAUSE_STOPPED, err);
-    else if (b->s.state == SANDBOX_PAUSED)
-        r = pause_stop(core, b, CAUSE_STOPPED, err);
     if (r < 0)
         return r;
     r = checkpoints_fill(core, b->s.id, c->id, b->s.spec.disk_bytes, err);
-    if (r >= 0) {
-        (void)pthread_mutex_lock(&core->table.lock);
-        memcpy(b->s.spec.checkpoint, c->id, ID_SIZE);
-        b->s.spec.archived = false;
-        (void)pthread_mutex_unlock(&core->table.lock);
-        r = row_save(core, &b->s, b->tree, err);
-    }
+    if (r >= 0)
+        r = now_has(core, b, c->id, err);
     /* What failed first matters; it is started again in either case. */
     int started = sandbox_start_held(core, b, r < 0 ? NULL : err);
     return r < 0 ? r : started;
@@ -62,6 +80,7 @@ int checkpoint_restore(struct core *core, const char *owner, const char *sandbox
     int r = sandbox_get(core, owner, sandbox, &s, err);
     if (r >= 0)
         r = checkpoint_get(core, owner, s.id, who, &c, err);
+    bool own_pause = r >= 0 && strcmp(s.spec.paused, c.id) == 0;
     sandbox_done(&s);
     if (r >= 0)
         r = checkpoints_pin(core, &c, &pin, err);
@@ -77,6 +96,8 @@ int checkpoint_restore(struct core *core, const char *owner, const char *sandbox
     r = checkpoints_restore(core, b, &c, memory, err);
     checkpoints_unpin(core, pin);
     r = box_release_copy(core, b, r, ret_s, err);
+    if (r >= 0 && own_pause && !memory) /* it was pinned when the pause ended */
+        pause_forget(core, owner, c.id);
     if (r >= 0) {
         event_emit(core, owner, ret_s->id, "sandbox.restored", NULL);
         log_info("restored sandbox=%s checkpoint=%s", ret_s->id, c.id);

@@ -224,7 +224,9 @@ int checkpoints_adopt(struct core *core, struct err *err)
         for (size_t k = 0; k < core->checkpoints.n && !known; k++)
             known = strcmp(core->checkpoints.items[k].id, rows[i].id) == 0 &&
                     !core->checkpoints.items[k].away;
-        if (!known && checkpoints_forget(core, rows[i].id, NULL) < 0)
+        /* One whose pause could not be recorded yet goes on from it. */
+        if (!known && !pauses_need(core, rows[i].id) &&
+            checkpoints_forget(core, rows[i].id, NULL) < 0)
             log_warn("files of no checkpoint stay checkpoint=%s", rows[i].id);
     }
     pauses_find_orphans(core);

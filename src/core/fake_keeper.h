@@ -113,9 +113,11 @@ static void fake_point_rm(struct fake_keeper *k, const struct keeper_request *re
 }
 
 static void fake_box_put(struct fake_keeper *k, struct fake_cell *c,
-                         const struct keeper_request *req)
+                         const struct keeper_request *req, struct keeper_reply *reply)
 {
     const char *point = fake_point(k, req->point);
+    if (!point)
+        fake_fail(reply, ENOENT, "checkpoint_not_found");
     if (c && point)
         c->files = k->point_files[(size_t)(point - k->points[0]) / ID_SIZE];
 }
@@ -230,7 +232,7 @@ static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *
     } else if (req->op == KEEPER_POINT_RM) {
         fake_point_rm(k, req);
     } else if (req->op == KEEPER_BOX_PUT) {
-        fake_box_put(k, c, req);
+        fake_box_put(k, c, req, &reply);
     } else if (req->op == KEEPER_LIST || req->op == KEEPER_IMAGE_LIST ||
                req->op == KEEPER_POINT_LIST) {
         fake_list(k, fd, req->op);

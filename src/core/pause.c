@@ -74,6 +74,14 @@ static bool is_resumed_from(struct core *core, const char *checkpoint)
     return false;
 }
 
+bool pauses_need(struct core *core, const char *checkpoint)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    bool needed = is_resumed_from(core, checkpoint);
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return needed;
+}
+
 void pauses_find_orphans(struct core *core)
 {
     struct checkpoints *cs = &core->checkpoints;
@@ -226,8 +234,10 @@ int pause_held(struct core *core, struct box *b, enum sandbox_cause cause, struc
 {
     char id[ID_SIZE];
     int r = id_random(id);
-    if (r < 0)
+    if (r < 0) {
+        become(core, b, SANDBOX_RUNNING, CAUSE_NONE, ""); /* who asked may have said more already */
         return err_set(err, -r, "cannot make an id");
+    }
     become(core, b, SANDBOX_PAUSING, cause, id);
     r = save(core, b, err);
     if (r < 0) {
@@ -240,8 +250,7 @@ int pause_held(struct core *core, struct box *b, enum sandbox_cause cause, struc
 
 /* ---- bringing back ---- */
 
-/* Nothing of it runs, and its files are those that the memory goes with. */
-static int make_sure(struct core *core, struct box *b, struct err *err)
+int pause_files(struct core *core, struct box *b, struct err *err)
 {
     if (!b->unsure)
         return 0;
@@ -279,7 +288,7 @@ int resume_held(struct core *core, struct box *b, struct err *err)
 {
     struct keeper_limits limits = spec_limits(&b->s.spec);
     struct sandbox begun = b->s;
-    int r = make_sure(core, b, err);
+    int r = pause_files(core, b, err);
     begun.state =
         SANDBOX_RESUMING; /* in the record only: to all others it is paused until it runs */
     if (r >= 0)
@@ -294,7 +303,7 @@ int resume_held(struct core *core, struct box *b, struct err *err)
         now_resumed(core, b);
         return 0;
     }
-    if (make_sure(core, b, NULL) >= 0)
+    if (pause_files(core, b, NULL) >= 0)
         save_or_warn(core, b); /* paused, as before */
     return r;
 }
@@ -309,7 +318,7 @@ int resume_settle(struct core *core, struct box *b, bool alive, struct err *err)
         now_resumed(core, b);
         return 0;
     }
-    int r = make_sure(core, b, err);
+    int r = pause_files(core, b, err);
     if (r >= 0)
         save_or_warn(core, b);
     return r;
@@ -317,12 +326,26 @@ int resume_settle(struct core *core, struct box *b, bool alive, struct err *err)
 
 /* ---- otherwise ---- */
 
+/* A power cut can cost what it was to go on from, where the record that it did so is lost too. What it has are then all
+ * the files there are. */
+static bool is_lost(const struct box *b, int r, const struct err *err)
+{
+    bool lost = r == -ENOENT && err->what && strcmp(err->what, "checkpoint_not_found") == 0;
+    if (lost)
+        log_warn("what it was paused with is not here; its files are sandbox=%s", b->s.id);
+    return lost;
+}
+
 int pause_stop(struct core *core, struct box *b, enum sandbox_cause cause, struct err *err)
 {
     char point[ID_SIZE];
-    int r = make_sure(core, b, err);
-    if (r < 0)
+    struct err why = ERR_INIT;
+    int r = b->s.spec.archived ? archives_wake(core, b, &why) : pause_files(core, b, &why);
+    if (r < 0 && (b->s.spec.archived || !is_lost(b, r, &why))) {
+        if (err)
+            *err = why;
         return r;
+    }
     memcpy(point, b->s.spec.paused, ID_SIZE);
     become(core, b, SANDBOX_STOPPED, cause, "");
     r = save(core, b, err);
@@ -330,7 +353,54 @@ int pause_stop(struct core *core, struct box *b, enum sandbox_cause cause, struc
         become(core, b, SANDBOX_PAUSED, cause, point);
         return r;
     }
+    b->unsure = false;
     pause_forget(core, b->s.owner, point);
+    tell(core, &b->s, "sandbox.stopped");
+    return 0;
+}
+
+/* The files are a checkpoint's by now; the record does not say so yet. */
+static int replaced(struct core *core, struct box *b, const char *checkpoint, struct err *err)
+{
+    const struct sandbox before = b->s; /* the spec's texts are still b's */
+    (void)pthread_mutex_lock(&core->table.lock);
+    b->s.state = SANDBOX_STOPPED;
+    b->s.cause = CAUSE_STOPPED;
+    b->s.spec.paused[0] = '\0';
+    b->s.spec.archived = false;
+    memcpy(b->s.spec.checkpoint, checkpoint, ID_SIZE);
+    (void)pthread_mutex_unlock(&core->table.lock);
+    int r = save(core, b, err);
+    if (r >= 0)
+        return 0;
+    (void)pthread_mutex_lock(&core->table.lock);
+    b->s = before;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return r;
+}
+
+int pause_replace(struct core *core, struct box *b, const char *checkpoint, struct err *err)
+{
+    char point[ID_SIZE];
+    int r = 0;
+    memcpy(point, b->s.spec.paused, ID_SIZE);
+    if (!b->s.spec.archived) { /* else its files are elsewhere anyway */
+        b->unsure = true;
+        r = pause_record(core, b, err);
+    }
+    if (r >= 0)
+        r = checkpoints_fill(core, b->s.id, checkpoint, b->s.spec.disk_bytes, err);
+    if (r >= 0)
+        r = replaced(core, b, checkpoint, err);
+    if (r < 0) {
+        if (pause_files(core, b, NULL) >= 0)
+            save_or_warn(core, b); /* paused, as before */
+        return r;
+    }
+    b->unsure = false;
+    if (strcmp(point, checkpoint) !=
+        0) /* else who restores it has it pinned, and forgets it later */
+        pause_forget(core, b->s.owner, point);
     tell(core, &b->s, "sandbox.stopped");
     return 0;
 }

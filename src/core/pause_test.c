@@ -351,3 +351,147 @@ TEST(a_pause_that_waits_for_its_next_try_is_in_nobodys_way)
     sandbox_done(&s);
     world_free(w);
 }
+
+static void lose_point(struct world *w, const char *id)
+{
+    struct keeper_request q = { .op = KEEPER_POINT_RM };
+    memcpy(q.point, id, ID_SIZE);
+    (void)pthread_mutex_lock(&w->k.lock);
+    fake_point_rm(&w->k, &q);
+    (void)pthread_mutex_unlock(&w->k.lock);
+}
+
+TEST(one_whose_memory_a_power_cut_took_can_be_started_on_its_files)
+{
+    _cleanup_(world_freep) struct world *w = world_new(0);
+    _cleanup_(sandbox_done) struct sandbox s = { 0 }, p = { 0 }, t = { 0 };
+    struct fake_cell cell;
+    struct err err = ERR_INIT;
+    make(w, WAKE_AUTO, &s);
+    fake_write(&w->k, s.id, 7);
+    paused(w, s.id, &p);
+    lose_point(w, p.spec.paused);
+    CHECK_EQ(sandbox_start(w->core, "default", s.id, &t, &err), -ENOENT);
+    CHECK_STR(err.what, "checkpoint_not_found");
+    world_restart(w, 0); /* of which nobody knows whether its files are in place */
+    CHECK_EQ(state_of(w, s.id), SANDBOX_PAUSED);
+    CHECK_OK(sandbox_stop(w->core, "default", s.id, &t, &err));
+    CHECK_EQ(t.state, SANDBOX_STOPPED);
+    sandbox_done(&t);
+    CHECK_OK(sandbox_start(w->core, "default", s.id, &t, &err));
+    CHECK_EQ(fake_has(&w->k, s.id, &cell), 1);
+    CHECK_EQ(cell.files, 7);
+    CHECK_STR(cell.from, "");
+}
+
+TEST(what_a_pause_kept_stays_although_its_record_has_to_wait)
+{
+    _cleanup_(world_freep) struct world *w = world_new(0);
+    _cleanup_(sandbox_done) struct sandbox s = { 0 }, p = { 0 };
+    make_paused(w, WAKE_AUTO, &s, &p);
+    record(w, &p, SANDBOX_PAUSING, p.spec.paused); /* kept, and not recorded when the daemon died */
+    CHECK_OK(store_checkpoint_remove(w->core->store, p.spec.paused, NULL));
+    fake_fail_next(&w->k, KEEPER_POINT_PUT, EBUSY,
+                   "sandbox_busy"); /* nor by the next one at once */
+    world_restart(w, 0);
+    CHECK_EQ(points(w), 1);
+    WAIT_FOR(state_of(w, s.id) == SANDBOX_PAUSED);
+    CHECK_EQ(points(w), 1);
+}
+
+TEST(a_change_of_one_whose_files_are_not_in_place_does_not_hide_that)
+{
+    _cleanup_(world_freep) struct world *w = world_new(0);
+    _cleanup_(sandbox_done) struct sandbox s = { 0 }, p = { 0 }, t = { 0 };
+    _cleanup_(sandbox_spec_done) struct sandbox_spec spec;
+    make_paused(w, WAKE_AUTO, &s, &p);
+    /* Its processes came back in part, and wrote; the keeper could not undo it. */
+    fake_drop_next(&w->k, KEEPER_MAKE);
+    fake_fail_times(&w->k, KEEPER_BOX_PUT, 2, EIO, "internal");
+    CHECK(sandbox_start(w->core, "default", s.id, &t, NULL) < 0);
+    CHECK_EQ(state_of(w, s.id), SANDBOX_PAUSED);
+    fake_write(&w->k, s.id, 99);
+    sandbox_spec_init(&spec);
+    spec.timeout_ms = 1000000;
+    CHECK_OK(sandbox_update(w->core, "default", s.id, &spec, CHANGE_TIMEOUT, &t, NULL));
+    sandbox_done(&t);
+    world_restart(w, 0);
+    CHECK_OK(sandbox_start(w->core, "default", s.id, &t, NULL));
+    struct fake_cell cell;
+    CHECK_EQ(fake_has(&w->k, s.id, &cell), 1);
+    CHECK_EQ(cell.files, 0);
+}
+
+TEST(a_restore_that_fails_leaves_a_paused_one_all_that_it_had)
+{
+    _cleanup_(world_freep) struct world *w = world_new(0);
+    _cleanup_(sandbox_done) struct sandbox s = { 0 }, p = { 0 }, t = { 0 };
+    struct fake_cell cell;
+    struct err err = ERR_INIT;
+    make(w, WAKE_AUTO, &s);
+    taken(w, s.id, "then", false);
+    fake_write(&w->k, s.id, 7);
+    paused(w, s.id, &p);
+    fake_fail_next(&w->k, KEEPER_BOX_PUT, ENOSPC, "no_space");
+    CHECK_EQ(checkpoint_restore(w->core, "default", s.id, "then", false, &t, &err), -ENOSPC);
+    CHECK_EQ(state_of(w, s.id), SANDBOX_PAUSED);
+    CHECK_EQ(points(w), 2);
+    world_restart(w, 0);
+    CHECK_EQ(state_of(w, s.id), SANDBOX_PAUSED);
+    CHECK_OK(sandbox_start(w->core, "default", s.id, &t, NULL));
+    CHECK_EQ(fake_has(&w->k, s.id, &cell), 1);
+    CHECK_STR(cell.from, p.spec.paused);
+    CHECK_EQ(cell.files, 7);
+    sandbox_done(&t);
+    sandbox_done(&p);
+    paused(w, s.id, &p);
+    CHECK_OK(checkpoint_restore(w->core, "default", s.id, "then", false, &t, &err));
+    CHECK_EQ(fake_has(&w->k, s.id, &cell), 1);
+    CHECK_STR(cell.from, "");
+    CHECK_EQ(cell.files, 0);
+    CHECK_EQ(points(w), 1);
+}
+
+TEST(a_checkpoint_stays_while_it_is_read)
+{
+    _cleanup_(world_freep) struct world *w = world_new(0);
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    _cleanup_(checkpoint_done) struct checkpoint c = { 0 };
+    struct archive_busy *pin = NULL, *late = NULL;
+    struct err err = ERR_INIT;
+    make(w, WAKE_AUTO, &s);
+    taken(w, s.id, "then", false);
+    CHECK_OK(checkpoint_get(w->core, "default", s.id, "then", &c, &err));
+    CHECK_OK(checkpoints_pin(w->core, &c, &pin, &err));
+    CHECK_EQ(checkpoint_remove(w->core, "default", s.id, "then", &err), -EBUSY);
+    CHECK_STR(err.what, "checkpoint_in_use");
+    CHECK_EQ(points(w), 1);
+    checkpoints_unpin(w->core, pin);
+    CHECK_OK(checkpoint_remove(w->core, "default", s.id, "then", &err));
+    CHECK_EQ(points(w), 0);
+    CHECK_EQ(checkpoints_pin(w->core, &c, &late, &err), -ENOENT);
+}
+
+TEST(an_idle_one_is_paused_and_who_comes_meanwhile_waits)
+{
+    _cleanup_(world_freep) struct world *w = world_new(0);
+    _cleanup_(sandbox_spec_done) struct sandbox_spec spec;
+    struct sandbox s = { 0 }, t = { 0 };
+    struct err err = ERR_INIT;
+    sandbox_spec_init(&spec);
+    spec.idle_timeout_ms = 60;
+    spec.on_idle = END_PAUSE;
+    if (sandbox_create(w->core, "default", &spec, &s, &err) < 0)
+        fail_msg("create: %s", err.msg);
+    for (int i = 0; i < 5; i++) {
+        unsigned asked = fake_asked(&w->k, KEEPER_POINT_PUT);
+        WAIT_FOR(state_of(w, s.id) != SANDBOX_RUNNING ||
+                 fake_asked(&w->k, KEEPER_POINT_PUT) > asked);
+        CHECK_OK(sandbox_enter(w->core, "default", s.id, &t, &err));
+        CHECK_EQ(t.state, SANDBOX_RUNNING);
+        CHECK_EQ(state_of(w, s.id), SANDBOX_RUNNING); /* and stays so while somebody is inside */
+        sandbox_leave(w->core, s.id);
+        sandbox_done(&t);
+    }
+    sandbox_done(&s);
+}

@@ -7,7 +7,7 @@
 #include "core/grant.h"
 #include "core/idle.h"
 #include "core/keeper.h"
-#include "core/row.h"
+#include "core/pause.h"
 #include "core/spec.h"
 #include "core/table.h"
 #include "core/timers.h"
@@ -134,10 +134,7 @@ static int carry_out(struct core *core, struct box *b, const struct sandbox_spec
         if (r < 0)
             return r;
     }
-    (void)pthread_mutex_lock(&core->table.lock);
-    struct sandbox s = b->s;
-    (void)pthread_mutex_unlock(&core->table.lock);
-    return row_save(core, &s, b->tree, err);
+    return pause_record(core, b, err);
 }
 
 static int update_held(struct core *core, struct box *b, const struct sandbox_spec *spec,
