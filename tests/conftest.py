@@ -16,9 +16,6 @@ def pytest_configure(config):
     for signo in signal.SIGQUIT, signal.SIGHUP:
         signal.signal(signo, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
-    # A run in the background of a shell ignores these, and so would every program that a test starts and interrupts.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items):

@@ -14,14 +14,20 @@
 #define LOG_MODULE "checkpoint"
 #define FORK_THREADS 8
 
-int checkpoints_fill(struct core *core, const char *sandbox, const char *checkpoint,
-                     uint64_t disk_bytes, struct err *err)
+static int fill(struct core *core, const char *sandbox, const char *checkpoint, uint64_t disk_bytes,
+                uint32_t flags, struct err *err)
 {
-    struct keeper_request q = { .version = KEEPER_VERSION, .op = KEEPER_BOX_PUT };
+    struct keeper_request q = { .version = KEEPER_VERSION, .op = KEEPER_BOX_PUT, .flags = flags };
     memcpy(q.id, sandbox, sizeof(q.id));
     memcpy(q.point, checkpoint, sizeof(q.point));
     q.limits.disk_bytes = disk_bytes;
     return keeper_ask(core, &q, NULL, err);
+}
+
+int checkpoints_fill(struct core *core, const char *sandbox, const char *checkpoint,
+                     uint64_t disk_bytes, struct err *err)
+{
+    return fill(core, sandbox, checkpoint, disk_bytes, 0, err);
 }
 
 /* The files of a stopped one are a checkpoint's by now. As long as the record says that it is archived, they are nobody's:
@@ -58,11 +64,16 @@ int checkpoints_restore(struct core *core, struct box *b, const struct checkpoin
         r = pause_replace(core, b, c->id, err);
         return r < 0 ? r : sandbox_start_held(core, b, err);
     }
-    if (b->s.state == SANDBOX_RUNNING)
-        r = life_stop(core, b, CAUSE_STOPPED, err);
+    uint32_t made = 0;
+    if (b->s.state == SANDBOX_RUNNING) { /* it ends only for files that are there */
+        made = KEEPER_BOX_MADE;
+        r = fill(core, b->s.id, c->id, b->s.spec.disk_bytes, KEEPER_BOX_AHEAD, err);
+        if (r >= 0)
+            r = life_stop(core, b, CAUSE_STOPPED, err);
+    }
     if (r < 0)
         return r;
-    r = checkpoints_fill(core, b->s.id, c->id, b->s.spec.disk_bytes, err);
+    r = fill(core, b->s.id, c->id, b->s.spec.disk_bytes, made, err);
     if (r >= 0)
         r = now_has(core, b, c->id, err);
     /* What failed first matters; it is started again in either case. */

@@ -118,7 +118,7 @@ static void fake_box_put(struct fake_keeper *k, struct fake_cell *c,
     const char *point = fake_point(k, req->point);
     if (!point)
         fake_fail(reply, ENOENT, "checkpoint_not_found");
-    if (c && point)
+    if (c && point && !(req->flags & KEEPER_BOX_AHEAD))
         c->files = k->point_files[(size_t)(point - k->points[0]) / ID_SIZE];
 }
 

@@ -57,6 +57,15 @@ static int take_point(struct keeper *k, const struct keeper_request *q, int fd, 
     return storage_point_put(k->storage, q->point, q->id, err);
 }
 
+static int put_box(struct keeper *k, const struct keeper_request *q, struct err *err)
+{
+    bool made = (q->flags & KEEPER_BOX_MADE) && storage_box_is_made(k->storage, q->id);
+    int r = made ? 0 : storage_box_make(k->storage, q->id, q->point, q->limits.disk_bytes, err);
+    return r < 0 || (q->flags & KEEPER_BOX_AHEAD)
+               ? r
+               : storage_box_put(k->storage, q->id, q->limits.disk_bytes, err);
+}
+
 static void work(void *arg, int fd)
 {
     const struct point_job *job = arg;
@@ -66,8 +75,7 @@ static void work(void *arg, int fd)
     struct memory_dump d = {
         .req = q, .pid = job->init, .rest = ask_rest, .back = tell_back, .arg = &fd
     };
-    int r = q->op != KEEPER_POINT_PUT
-                ? storage_box_put(k->storage, q->id, q->point, q->limits.disk_bytes, &err)
+    int r = q->op != KEEPER_POINT_PUT        ? put_box(k, q, &err)
             : q->flags & KEEPER_POINT_MEMORY ? memory_dump(k, &d, &err)
                                              : take_point(k, q, fd, &err);
     if (d.adrift)
@@ -228,7 +236,7 @@ void points_put(struct conn *conn)
 void points_box(struct conn *conn)
 {
     struct err err = ERR_INIT;
-    if (cells_pid(conn->k, conn->req.id) > 0)
+    if (!(conn->req.flags & KEEPER_BOX_AHEAD) && cells_pid(conn->k, conn->req.id) > 0)
         conn_result(conn, err_name(&err, EBUSY, "sandbox_busy", "it runs"), &err);
     else
         begin(conn);

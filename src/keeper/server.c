@@ -20,8 +20,9 @@
 #define MEMORY_MAX_BYTES (1ull << 46)
 #define CPU_MAX_MILLIS 10000000u
 #define PIDS_MAX 4194304u
-#define KNOWN_FLAGS \
-    (KEEPER_POINT_MEMORY | KEEPER_POINT_END | KEEPER_COMPARE_BOX | KEEPER_COMPARE_BOX_BEFORE)
+#define KNOWN_FLAGS                                                                            \
+    (KEEPER_POINT_MEMORY | KEEPER_POINT_END | KEEPER_COMPARE_BOX | KEEPER_COMPARE_BOX_BEFORE | \
+     KEEPER_BOX_AHEAD | KEEPER_BOX_MADE)
 
 static void answer_probe(struct conn *c);
 static void start_watching(struct conn *c);
@@ -132,6 +133,7 @@ void conn_send_more(struct conn *c, struct keeper_reply *reply)
 void conn_result_usage(struct conn *c, int r, const struct err *err,
                        const struct keeper_usage *usage)
 {
+    struct keeper *k = c->k;
     struct keeper_reply reply = { .result = r, .usage = *usage };
     if (r < 0 && err) {
         (void)snprintf(reply.what, sizeof(reply.what), "%s", err->what ? err->what : "");
@@ -141,6 +143,8 @@ void conn_result_usage(struct conn *c, int r, const struct err *err,
                        whole ? "" : strerror(-r));
     }
     conn_answer(c, &reply);
+    if (r == -ENOSPC) /* the next one may find room that deleted things still take */
+        sweeper_sweep(&k->sweeper, -1);
 }
 
 void conn_result(struct conn *c, int r, const struct err *err)

@@ -60,9 +60,11 @@ int storage_point_begin(struct storage *st, const char *point, uint64_t disk_byt
                         struct err *err);
 int storage_point_commit(struct storage *st, const char *point, struct err *err);
 void storage_point_abort(struct storage *st, const char *point);
-/* A new box with what a point holds; in place of one that is there, which must not run. */
-int storage_box_put(struct storage *st, const char *id, const char *point, uint64_t disk_bytes,
-                    struct err *err);
+/* A new box with what a point holds, which then takes the place of one that is there, and must not run by then. */
+int storage_box_make(struct storage *st, const char *id, const char *point, uint64_t disk_bytes,
+                     struct err *err);
+bool storage_box_is_made(struct storage *st, const char *id); /* and has not taken its place */
+int storage_box_put(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err);
 
 /* KEEPER_IMAGE_NONE is always there, and empty. */
 int storage_image(struct storage *st, const char *tree, int *ret_fd, struct err *err);

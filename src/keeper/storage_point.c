@@ -68,8 +68,15 @@ static int name_box(struct storage *st, const char *id, const char *part, uint64
     return 0;
 }
 
-int storage_box_put(struct storage *st, const char *id, const char *point, uint64_t disk_bytes,
-                    struct err *err)
+/* The old files, or new ones that did not get the name; else a later try or the next start does it. */
+static void drop_part(struct storage *st, const char *id, const char *part)
+{
+    if (storage_move_to_trash(st, st->boxes, part, NULL) < 0)
+        log_warn("files that nobody needs stay for now box=%s", id);
+}
+
+int storage_box_make(struct storage *st, const char *id, const char *point, uint64_t disk_bytes,
+                     struct err *err)
 {
     char part[STORAGE_NAME_SIZE];
     int r = storage_part_name(id, part);
@@ -82,11 +89,25 @@ int storage_box_put(struct storage *st, const char *id, const char *point, uint6
     r = storage_move_to_trash(st, st->boxes, part, err);
     if (r == 0)
         r = copy_for(st, id, part, from, disk_bytes, err);
-    if (r == 0)
-        r = name_box(st, id, part, disk_bytes, err);
-    /* The old files, or new ones that did not get the name; else a later try or the next start does it. */
-    if (storage_move_to_trash(st, st->boxes, part, NULL) < 0)
-        log_warn("files that nobody needs stay for now box=%s", id);
+    if (r < 0)
+        drop_part(st, id, part);
+    return r;
+}
+
+bool storage_box_is_made(struct storage *st, const char *id)
+{
+    char part[STORAGE_NAME_SIZE];
+    return storage_part_name(id, part) == 0 && faccessat(st->boxes, part, F_OK, 0) == 0;
+}
+
+int storage_box_put(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err)
+{
+    char part[STORAGE_NAME_SIZE];
+    int r = storage_part_name(id, part);
+    if (r < 0)
+        return err_set(err, -r, "'%s' is too long", id);
+    r = name_box(st, id, part, disk_bytes, err);
+    drop_part(st, id, part);
     return r;
 }
 

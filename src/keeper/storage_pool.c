@@ -18,16 +18,23 @@
 
 #define LOG_MODULE "storage"
 #define POOL_MIN_BYTES (1024ull * 1024 * 1024)
-#define POOL_SHARE_PERCENT 80                        /* of what is free; the file is sparse */
+#define POOL_SHARE_PERCENT 80 /* of what is free; the file is sparse */
+/* In a small one data could take every piece before there is room for metadata, and nothing could be copied or
+ * moved any more, not even after a deletion: there both share their pieces. */
+#define MIXED_POOL_BYTES (4ull * 1024 * 1024 * 1024)
 #define LARGE_POOL_BYTES (50ll * 1024 * 1024 * 1024) /* btrfs takes 1 GiB at once from there on */
 
-static int make_filesystem(const char *file, struct err *err)
+static int make_filesystem(const char *file, bool mixed, struct err *err)
 {
     static const char *const program = "mkfs.btrfs";
-    char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t) "-q",
-                     (char *)(uintptr_t) "-m",   (char *)(uintptr_t) "single",
-                     (char *)(uintptr_t) "-L",   (char *)(uintptr_t) "warren",
-                     (char *)(uintptr_t)file,    NULL };
+    const char *kind = mixed ? "--mixed" : "--metadata=single";
+    char *argv[] = { (char *)(uintptr_t)program,
+                     (char *)(uintptr_t) "-q",
+                     (char *)(uintptr_t)kind,
+                     (char *)(uintptr_t) "-L",
+                     (char *)(uintptr_t) "warren",
+                     (char *)(uintptr_t)file,
+                     NULL };
     posix_spawn_file_actions_t actions;
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -62,7 +69,7 @@ static int make_pool_file(const char *data_dir, const char *file, struct err *er
         return err_set(err, errno, "cannot make '%s'", part);
     log_info("making the storage pool file=\"%s\" size_mb=%llu", file,
              (unsigned long long)(size >> 20));
-    int r = make_filesystem(part, err);
+    int r = make_filesystem(part, size < MIXED_POOL_BYTES, err);
     if (r == 0 && rename(part, file) < 0)
         r = err_set(err, errno, "cannot name '%s'", file);
     if (r < 0)

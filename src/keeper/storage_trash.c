@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #define LOG_MODULE "storage"
 #define DEAD_MAX 65536        /* some minutes' deletions */
 #define STRIKE_EVERY_MS 60000 /* twice the time after which btrfs writes its books */
+#define TIGHT_PART 16         /* less than this part of the pool is free */
 
 int storage_move_to_trash(struct storage *st, int from, const char *name, struct err *err)
 {
@@ -113,8 +115,17 @@ static int delete_one(const char *name, void *arg)
     return 0;
 }
 
+static bool is_tight(const struct storage *st)
+{
+    struct statvfs vfs;
+    return fstatvfs(st->pool, &vfs) == 0 && vfs.f_bavail < vfs.f_blocks / TIGHT_PART;
+}
+
 void storage_empty_trash(struct storage *st)
 {
     (void)storage_each_in(st->trash, delete_one, st);
     strike_dead(st);
+    /* Who deletes to make room looks for it next. */
+    if (is_tight(st) && btrfs_reclaim(st->pool) < 0)
+        log_warn("what was deleted is freed later err=%s", strerror(errno));
 }

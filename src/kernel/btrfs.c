@@ -18,6 +18,11 @@ bool btrfs_is(int dirfd)
     return fstatfs(dirfd, &s) == 0 && s.f_type == BTRFS_SUPER_MAGIC;
 }
 
+int btrfs_reclaim(int dirfd)
+{
+    return ioctl(dirfd, BTRFS_IOC_SYNC) < 0 ? -errno : 0;
+}
+
 static int set_name(char *out, size_t size, const char *name)
 {
     size_t n = strlen(name);

@@ -19,6 +19,9 @@ int btrfs_subvol_snapshot_in(int dirfd, const char *name, int source_fd, bool re
                              uint64_t group, struct err *err);
 int btrfs_subvol_delete(int dirfd, const char *name, struct err *err);
 int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err);
+/* Has what was deleted freed at once, which the kernel does every half a minute otherwise; all that is dirty is
+ * written out for it. */
+int btrfs_reclaim(int dirfd);
 /* Whether a subvolume was written to since a copy of it was taken; what is only in the page cache
  * does not show. True also where that is not known. */
 bool btrfs_subvol_changed_since(int subvol_fd, int copy_fd);

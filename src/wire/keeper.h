@@ -50,7 +50,7 @@ enum keeper_op {
     KEEPER_POINT_PUT, /* id, point, flags: its files as they are now, frozen for a moment if it runs */
     KEEPER_POINT_RM,   /* point: files and memory; done twice is fine */
     KEEPER_POINT_LIST, /* one datagram a checkpoint, its id in `id`, then OK */
-    KEEPER_BOX_PUT, /* id, point, limits.disk_bytes: its storage is what the point has; must not run */
+    KEEPER_BOX_PUT, /* id, point, flags, limits.disk_bytes: its storage is what the point has; must not run */
     /* volume, point, and an fd, a memory file of the ids (ID_SIZE each) of cells that see it: its files
      * as they are now; those stand still for a moment. */
     KEEPER_VOLUME_POINT_PUT,
@@ -85,10 +85,16 @@ enum keeper_compare_flag {
     KEEPER_COMPARE_BOX_BEFORE = 2 << 8, /* point is one */
 };
 
+enum keeper_box_flag {
+    KEEPER_BOX_AHEAD =
+        4 << 8,               /* it may run: all is made ready that may fail, and nothing changes */
+    KEEPER_BOX_MADE = 8 << 8, /* AHEAD was asked before, for this point: what it made is used */
+};
+
 struct keeper_request {
     uint32_t version;
     uint32_t op;
-    uint32_t flags; /* POINT_PUT: enum keeper_point_flag; COMPARE: its own */
+    uint32_t flags; /* POINT_PUT: enum keeper_point_flag; BOX_PUT, COMPARE: their own */
     char id[ID_SIZE];
     char image[KEEPER_IMAGE_SIZE];
     char parent[KEEPER_IMAGE_SIZE]; /* LAYER_PUT: the tree it lies on, or "" */
