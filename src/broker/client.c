@@ -14,6 +14,7 @@
 
 #define LOG_MODULE "preview"
 #define CLIENTS_MAX 20000
+#define BUSY_MAX 25000 /* of which one sandbox may have half: more than 10,000, and not all clients */
 #define PARKED_MAX 8192
 #define IDLE_MS 75000   /* between requests */
 #define HEAD_MS 15000   /* for a head, from its first byte on */
@@ -407,7 +408,7 @@ static void divide_files(struct preview *p)
     struct rlimit files = { .rlim_cur = 1024 };
     (void)getrlimit(RLIMIT_NOFILE, &files);
     p->most = least(files.rlim_cur / 2, CLIENTS_MAX);
-    crowd_init(&p->busy, least(files.rlim_cur / 5, CLIENTS_MAX));
+    crowd_init(&p->busy, least(files.rlim_cur / 5, BUSY_MAX));
     parked_init(&p->parked, p->loop, least(files.rlim_cur / 20, PARKED_MAX));
 }
 

@@ -50,8 +50,9 @@ struct ns_cell {
     }
 void ns_cell_close(struct ns_cell *cell); /* the descriptors; the process goes on */
 
-/* What the cell shows as its boot id stays until ns_boot_drop (ns_boot.h). Two steps, so that the caller can write the pid down between them: a keeper killed in the
- * middle leaves a child that sees its end of file and exits. All of spec is borrowed. */
+/* Two steps, so that the caller can write the pid down between them: a keeper killed in the middle
+ * leaves a child that sees its end of file and exits. What the cell shows as its boot id stays until
+ * ns_boot_drop (ns_boot.h). All of spec is borrowed. */
 int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns_cell *ret_cell,
                struct err *err);
 int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err);

@@ -1,8 +1,9 @@
-/* sweeper - a process beside the keeper that takes out what is slow to let go of, and writes out what nobody waits for.
+/* sweeper - a process beside the keeper that takes out what is slow to let go of, and writes out what
+ * nobody waits for.
  *
  * Dropping the last reference to a sandbox's root writes the filesystem out, and deleting a
- * subvolume takes its time; neither may hold the keeper up, nor may 1 GiB of memory on its way to the disk. The trash directory is the truth: a
- * sweeper that dies is started again and finds its work there. */
+ * subvolume takes its time; neither may hold the keeper up, nor may 1 GiB of memory on its way to the
+ * disk. The trash directory is the truth: a sweeper that dies is started again and finds its work there. */
 #pragma once
 #include <sys/types.h>
 

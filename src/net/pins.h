@@ -25,7 +25,8 @@ DEFINE_FREEP(struct pins *, pins_free)
 int pins_add(struct pins *pins, const char *name, const struct address *to, int64_t now_ms,
              int64_t until_ms);
 bool pins_has(const struct pins *pins, const char *name, const struct address *to, int64_t now_ms);
-/* The names of this address, the one that was asked for last first, as many as there is room for; keeps: until the next pins_add or pins_clear. */
+/* The names of this address, the one that was asked for last first, as many as there is room for;
+ * keeps: until the next pins_add or pins_clear. */
 size_t pins_names(const struct pins *pins, const struct address *to, int64_t now_ms,
                   const char *ret_names[PINS_NAMES_MAX]);
 void pins_clear(struct pins *pins);
