@@ -14,7 +14,7 @@
 
 #define LOG_MODULE "preview"
 #define CLIENTS_MAX 20000
-#define BUSY_MAX 25000 /* of which one sandbox may have half: more than 10,000, and not all clients */
+#define BUSY_MAX 25000 /* one sandbox may have half: over 10,000, and not all clients */
 #define PARKED_MAX 8192
 #define IDLE_MS 75000   /* between requests */
 #define HEAD_MS 15000   /* for a head, from its first byte on */
