@@ -247,8 +247,10 @@ static int set_stage(struct story *s, struct err *err)
 
 static int place_of(const void *arg, size_t i, char *out, size_t size)
 {
-    static const char *const places[META_VOLUME] = { "dev", "masks/empty", "masks/nothing",
-                                                     NS_BOOT_DIR, STAGE "/shm" };
+    static const char *const places[META_VOLUME] = {
+        [META_DEV] = "dev",        [META_EMPTY] = "masks/empty", [META_NOTHING] = "masks/nothing",
+        [META_BOOT] = NS_BOOT_DIR, [META_SHM] = STAGE "/shm",
+    };
     const struct story *s = arg;
     const struct meta_mount *one = &s->meta.mounts[i];
     int n = one->kind == META_VOLUME ? snprintf(out, size, "%s/" STAGE "/volume%zu", s->at, i)
