@@ -247,9 +247,13 @@ static int set_stage(struct story *s, struct err *err)
 
 static int place_of(const void *arg, size_t i, char *out, size_t size)
 {
+    static const char shm[] = STAGE "/shm";
     static const char *const places[META_VOLUME] = {
-        [META_DEV] = "dev",        [META_EMPTY] = "masks/empty", [META_NOTHING] = "masks/nothing",
-        [META_BOOT] = NS_BOOT_DIR, [META_SHM] = STAGE "/shm",
+        [META_DEV] = "dev",
+        [META_EMPTY] = "masks/empty",
+        [META_NOTHING] = "masks/nothing",
+        [META_BOOT] = NS_BOOT_DIR,
+        [META_SHM] = shm,
     };
     const struct story *s = arg;
     const struct meta_mount *one = &s->meta.mounts[i];
