@@ -94,7 +94,7 @@ def box(small):
     api = small.api
 
     def made():
-        """One that was full gives btrfs's metadata room back only when empty pieces are put away: some 30 s."""
+        """One that was full has room again when what was deleted is freed, a moment later."""
         reply = api.call("POST", "/v1/sandboxes", {"image": "tiny"})
         assert reply.status == 201 or reply.code == "no_space", reply
         return reply.status == 201 and reply.json["id"]

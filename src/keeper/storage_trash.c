@@ -126,6 +126,7 @@ void storage_empty_trash(struct storage *st)
     (void)storage_each_in(st->trash, delete_one, st);
     strike_dead(st);
     /* Who deletes to make room looks for it next. */
-    if (is_tight(st) && btrfs_reclaim(st->pool) < 0)
-        log_warn("what was deleted is freed later err=%s", strerror(errno));
+    int r = is_tight(st) ? btrfs_reclaim(st->pool) : 0;
+    if (r < 0)
+        log_warn("what was deleted is freed later err=%s", strerror(-r));
 }
