@@ -56,7 +56,23 @@ static int patience(const struct dirty *d)
     return d->n && left < 0 ? 0 : (int)left;
 }
 
-/* Take all that is waiting, then empty the trash once for the lot. */
+/* Up to a batch of what is waiting. A message is received only when there is room for it: one that is received
+ * and then left aside would keep its descriptor, and a deleted sandbox's files with it. False: nobody sends any more. */
+static bool take_batch(int sock, struct dirty *d)
+{
+    for (int i = 0; i < BATCH_MAX && fd_wait(sock, POLLIN, 0) > 0; i++) {
+        char byte;
+        int root = -1;
+        size_t nfds = 0;
+        if (fd_recv_msg(sock, &byte, 1, &root, 1, &nfds) <= 0)
+            return false;
+        if (nfds == 1)
+            take(d, byte, root);
+    }
+    return true;
+}
+
+/* Empty the trash once for each batch. */
 static _Noreturn void run(int sock, struct storage *storage)
 {
     static struct dirty dirty;
@@ -70,19 +86,8 @@ static _Noreturn void run(int sock, struct storage *storage)
             flush_oldest(storage, &dirty);
             continue;
         }
-        char byte;
-        int root = -1;
-        size_t nfds = 0;
-        ssize_t n = fd_recv_msg(sock, &byte, 1, &root, 1, &nfds);
-        if (n <= 0)
+        if (!take_batch(sock, &dirty))
             _exit(0);
-        for (int i = 0; n > 0 && i < BATCH_MAX; i++) {
-            if (nfds == 1)
-                take(&dirty, byte, root);
-            if (fd_wait(sock, POLLIN, 0) <= 0)
-                break;
-            n = fd_recv_msg(sock, &byte, 1, &root, 1, &nfds);
-        }
         storage_empty_trash(storage);
     }
 }

@@ -1,0 +1,37 @@
+/* A real sweeper, on a storage that holds nothing. */
+#include "keeper/sweeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "keeper/storage_private.h"
+
+#define SWEPT 150 /* two batches of 64 and some */
+#define END_MS 30000
+
+/* Each descriptor is the writing end of one pipe: the reading end tells when the last of them is closed. The
+ * sweeper stands still meanwhile, so that it finds more than one batch waiting. */
+TEST(closes_every_descriptor_when_more_than_a_batch_waits)
+{
+    struct storage storage = { .pool = -1, .trash = -1 };
+    struct sweeper s = SWEEPER_INIT;
+    int ends[2];
+    CHECK_OK(sweeper_start(&s, &storage, NULL));
+    CHECK_OK(kill(s.pid, SIGSTOP));
+    CHECK_EQ(waitpid(s.pid, NULL, WUNTRACED), s.pid);
+    CHECK_OK(pipe2(ends, O_CLOEXEC));
+    for (int i = 0; i < SWEPT; i++)
+        sweeper_sweep(&s, dup(ends[1]));
+    (void)close(ends[1]);
+    CHECK_OK(kill(s.pid, SIGCONT));
+    CHECK(fd_wait(ends[0], POLLIN, END_MS) & POLLHUP);
+    (void)close(ends[0]);
+    (void)close(s.fd);
+    CHECK_EQ(waitpid(s.pid, NULL, 0), s.pid); /* it ends by itself when nobody can send any more */
+}
