@@ -1,9 +1,16 @@
 #include "kernel/seccomp.h"
 
 #include <errno.h>
+#include <linux/btrfs.h>
+#include <linux/fiemap.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
+#include <linux/if_tun.h>
+#include <linux/nsfs.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -11,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/cleanup.h"
 
 static const struct seccomp_cookie cookie = { 0x1122334455667788, 0x99aabbccddeeff00 };
 
@@ -108,4 +116,70 @@ TEST(clone3_is_for_whoever_knows_the_cookie)
 {
     CHECK_EQ(under_filter(try_clone3), ENOSYS);
     CHECK_EQ(under_filter(try_clone3_with_cookie), EINVAL);
+}
+
+/* On no descriptor at all: the kernel would say EBADF, so every other answer is the filter's, and nothing happens where
+ * there is none. The kernel looks at the lower 32 bits of a request alone, and so must the filter. */
+static int all_answer(const unsigned long *requests, size_t n, int error)
+{
+    char args[4096] = { 0 };
+    for (size_t i = 0; i < n; i++)
+        for (unsigned long high = 0; high < 2; high++)
+            if (syscall(SYS_ioctl, -1, requests[i] | high << 32, args) == 0 || errno != error)
+                return (int)i + 1;
+    return 0;
+}
+
+static int try_refused_ioctls(void)
+{
+    static const unsigned long refused[] = {
+        BTRFS_IOC_SUBVOL_CREATE,
+        BTRFS_IOC_SUBVOL_CREATE_V2,
+        BTRFS_IOC_SNAP_CREATE,
+        BTRFS_IOC_SNAP_CREATE_V2,
+        BTRFS_IOC_SNAP_DESTROY,
+        BTRFS_IOC_SNAP_DESTROY_V2,
+        BTRFS_IOC_SUBVOL_SETFLAGS,
+        BTRFS_IOC_TREE_SEARCH,
+        BTRFS_IOC_INO_LOOKUP,
+        BTRFS_IOC_FS_INFO,
+        BTRFS_IOC_SPACE_INFO,
+        BTRFS_IOC_QGROUP_LIMIT,
+        BTRFS_IOC_SET_RECEIVED_SUBVOL,
+        BTRFS_IOC_DEFRAG,
+        FIFREEZE,
+        FITRIM,
+        FS_IOC_FSSETXATTR,
+        FS_IOC_FIEMAP,
+        FS_IOC_GETFSLABEL,
+        BLKGETSIZE64,
+        TUNSETIFF,
+        SIOCDEVPRIVATE,
+        SIOCPROTOPRIVATE,
+        0,
+    };
+    return all_answer(refused, ARRAY_LEN(refused), ENOTTY);
+}
+
+static int try_forbidden_ioctls(void)
+{
+    static const unsigned long forbidden[] = { TIOCSTI, TIOCLINUX, TIOCSETD, SIOCGSKNS };
+    return all_answer(forbidden, ARRAY_LEN(forbidden), EPERM);
+}
+
+static int try_allowed_ioctls(void)
+{
+    static const unsigned long allowed[] = {
+        TCGETS,        TIOCGWINSZ,  TIOCSCTTY,       TIOCGPTPEER,     FIONREAD,      FIONBIO,
+        FIOCLEX,       SIOCGIFCONF, SIOCGIFHWADDR,   SIOCOUTQ,        FICLONE,       FICLONERANGE,
+        FIDEDUPERANGE, FIGETBSZ,    FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, NS_GET_USERNS,
+    };
+    return all_answer(allowed, ARRAY_LEN(allowed), EBADF);
+}
+
+TEST(the_filter_lets_only_the_usual_ioctls_pass)
+{
+    CHECK_EQ(under_filter(try_refused_ioctls), 0);
+    CHECK_EQ(under_filter(try_forbidden_ioctls), 0);
+    CHECK_EQ(under_filter(try_allowed_ioctls), 0);
 }
