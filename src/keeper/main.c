@@ -197,6 +197,7 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     if (r == 0)
         r = cells_adopt(k, err);
     storage_drop_unfinished(storage);
+    storage_volumes_count_nested(storage);
     return r;
 }
 

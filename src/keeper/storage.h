@@ -82,6 +82,8 @@ int storage_volume(struct storage *st, const char *id, int *ret_fd, struct err *
 /* What it and its checkpoints take; what they share counts once. */
 uint64_t storage_volume_used(struct storage *st, const char *id);
 int storage_volume_trash(struct storage *st, const char *id, struct err *err); /* missing is fine */
+/* What lies in subvolumes inside of volumes counts for these. */
+void storage_volumes_count_nested(struct storage *st);
 /* Of volumes as of boxes, above. storage_volume_restore: in place of the files of one that is there, which nobody
  * may be using, or of a new one. */
 int storage_volume_flush(struct storage *st, const char *id, struct err *err);

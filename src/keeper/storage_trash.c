@@ -21,6 +21,54 @@
 #define STRIKE_EVERY_MS 60000 /* twice the time after which btrfs writes its books */
 #define TIGHT_PART 16         /* less than this part of the pool is free */
 
+static void note_dead(struct entries *e, uint64_t entry)
+{
+    if (e->n == e->size) {
+        size_t size = e->size ? e->size * 2 : 64;
+        uint64_t *p = size > DEAD_MAX ? NULL : realloc(e->p, size * sizeof(*p));
+        if (!p)
+            return; /* it stays in the books: a few bytes */
+        e->p = p;
+        e->size = size;
+    }
+    e->p[e->n++] = entry;
+}
+
+/* ---- throwing away ---- */
+
+static int open_subvolume(int dir, const char *name)
+{
+    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* A move changes its "..", which a read-only one does not let happen. */
+static bool make_writable(int dir, const char *name)
+{
+    _cleanup_fd_ int fd = open_subvolume(dir, name);
+    return fd >= 0 && btrfs_subvol_set_readonly(fd, false, NULL) == 0;
+}
+
+static void on_nested_gone(uint64_t inner, void *arg)
+{
+    struct storage *st = arg;
+    if (st->quota && !st->simple_quota)
+        note_dead(&st->dead, inner);
+}
+
+/* With the subvolumes in it, which a volume of an earlier version may have: a sandbox could make them. */
+static int delete_whole(struct storage *st, int dir, const char *name, struct err *err)
+{
+    int r = btrfs_subvol_delete(dir, name, err);
+    if (r != -ENOTEMPTY)
+        return r;
+    uint64_t outer = 0;
+    _cleanup_fd_ int fd = open_subvolume(dir, name);
+    if (fd < 0 || btrfs_quota_entry(fd, &outer) < 0)
+        return r;
+    r = btrfs_subvol_delete_nested(dir, outer, on_nested_gone, st, err);
+    return r < 0 ? r : btrfs_subvol_delete(dir, name, err);
+}
+
 int storage_move_to_trash(struct storage *st, int from, const char *name, struct err *err)
 {
     char unique[ID_SIZE];
@@ -29,9 +77,11 @@ int storage_move_to_trash(struct storage *st, int from, const char *name, struct
         return err_set(err, -r, "cannot get random bytes");
     if (renameat(from, name, st->trash, unique) == 0 || errno == ENOENT)
         return 0;
+    if (errno == EROFS && make_writable(from, name) && renameat(from, name, st->trash, unique) == 0)
+        return 0;
     r = err_set(err, errno, "cannot throw '%s' away", name);
     /* A full filesystem moves nothing, but deletes: for that it keeps a reserve. */
-    return r == -ENOSPC && btrfs_subvol_delete(from, name, NULL) == 0 ? 0 : r;
+    return r == -ENOSPC && delete_whole(st, from, name, NULL) == 0 ? 0 : r;
 }
 
 /* Making a copy of a subvolume writes out what is dirty of it, and of nothing else; its books are then closed too. */
@@ -69,19 +119,6 @@ void storage_drop_unfinished(struct storage *st)
     (void)storage_each_in(st->volumes, drop_if_part, &volumes);
 }
 
-static void note_dead(struct entries *e, uint64_t entry)
-{
-    if (e->n == e->size) {
-        size_t size = e->size ? e->size * 2 : 64;
-        uint64_t *p = size > DEAD_MAX ? NULL : realloc(e->p, size * sizeof(*p));
-        if (!p)
-            return; /* it stays in the books: a few bytes */
-        e->p = p;
-        e->size = size;
-    }
-    e->p[e->n++] = entry;
-}
-
 static void strike_dead(struct storage *st)
 {
     struct entries *e = &st->dead;
@@ -106,7 +143,7 @@ static int delete_one(const char *name, void *arg)
         if (fd >= 0)
             (void)btrfs_quota_entry(fd, &entry);
     }
-    if (btrfs_subvol_delete(st->trash, name, &err) < 0)
+    if (delete_whole(st, st->trash, name, &err) < 0)
         log_warn("left in the trash: %s err=%s", err.msg, strerror(err.code));
     else if (entry)
         note_dead(&st->dead, entry);

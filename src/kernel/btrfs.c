@@ -80,6 +80,58 @@ int btrfs_subvol_delete(int dirfd, const char *name, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot delete subvolume '%s'", name) : 0;
 }
 
+/* The root tree has an item for each subvolume that lies in another: (outer, ROOT_REF, inner). */
+int btrfs_subvol_nested(int dirfd, uint64_t outer, uint64_t after, uint64_t *ret_inner)
+{
+    struct btrfs_ioctl_search_args args = {
+        .key = { .tree_id = BTRFS_ROOT_TREE_OBJECTID,
+                 .min_objectid = outer,
+                 .max_objectid = outer,
+                 .min_type = BTRFS_ROOT_REF_KEY,
+                 .max_type = BTRFS_ROOT_REF_KEY,
+                 .min_offset = after + 1,
+                 .max_offset = UINT64_MAX,
+                 .max_transid = UINT64_MAX,
+                 .nr_items = 1 },
+    };
+    struct btrfs_ioctl_search_header head;
+    if (ioctl(dirfd, BTRFS_IOC_TREE_SEARCH, &args) < 0)
+        return -errno;
+    if (args.key.nr_items == 0)
+        return -ENOENT;
+    memcpy(&head, args.buf, sizeof(head));
+    *ret_inner = head.offset;
+    return 0;
+}
+
+/* By number: a path to it may be longer than a path can be. */
+static int delete_by_number(int dirfd, uint64_t number)
+{
+    struct btrfs_ioctl_vol_args_v2 args = { .flags = BTRFS_SUBVOL_SPEC_BY_ID, .subvolid = number };
+    return ioctl(dirfd, BTRFS_IOC_SNAP_DESTROY_V2, &args) < 0 ? -errno : 0;
+}
+
+int btrfs_subvol_delete_nested(int dirfd, uint64_t outer, void (*gone)(uint64_t inner, void *arg),
+                               void *arg, struct err *err)
+{
+    for (uint64_t at = outer, inner;;) {
+        int r = btrfs_subvol_nested(dirfd, at, 0, &inner);
+        if (r == 0) {
+            at = inner;
+            continue;
+        }
+        if (r == -ENOENT && at == outer)
+            return 0;
+        if (r == -ENOENT)
+            r = delete_by_number(dirfd, at);
+        if (r < 0)
+            return err_set(err, -r, "cannot delete a subvolume inside of another");
+        if (gone)
+            gone(at, arg);
+        at = outer;
+    }
+}
+
 int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err)
 {
     uint64_t flags = on ? BTRFS_SUBVOL_RDONLY : 0;
@@ -184,15 +236,23 @@ int btrfs_group_make(int dirfd, uint64_t group, struct err *err)
     return 0;
 }
 
+int btrfs_group_add_entry(int dirfd, uint64_t entry, uint64_t group, struct err *err)
+{
+    struct btrfs_ioctl_qgroup_assign_args args = { .assign = 1,
+                                                   .src = entry,
+                                                   .dst = btrfs_group_entry(group) };
+    if (ioctl(dirfd, BTRFS_IOC_QGROUP_ASSIGN, &args) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot add a subvolume to a group");
+    return 0;
+}
+
 int btrfs_group_add(int subvol_fd, uint64_t group, struct err *err)
 {
-    struct btrfs_ioctl_qgroup_assign_args args = { .assign = 1, .dst = btrfs_group_entry(group) };
     uint64_t entry = 0;
     int r = btrfs_quota_entry(subvol_fd, &entry);
-    args.src = entry;
-    if (r == 0 && ioctl(subvol_fd, BTRFS_IOC_QGROUP_ASSIGN, &args) < 0 && errno != EEXIST)
-        r = -errno;
-    return r < 0 ? err_set(err, -r, "cannot add a subvolume to a group") : 0;
+    if (r < 0)
+        return err_set(err, -r, "cannot add a subvolume to a group");
+    return btrfs_group_add_entry(subvol_fd, entry, group, err);
 }
 
 int btrfs_group_limit(int dirfd, uint64_t group, uint64_t bytes, struct err *err)

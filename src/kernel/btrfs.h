@@ -17,7 +17,14 @@ int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, bool read_
 /* The same, counted in `group` (below) as well. */
 int btrfs_subvol_snapshot_in(int dirfd, const char *name, int source_fd, bool read_only,
                              uint64_t group, struct err *err);
-int btrfs_subvol_delete(int dirfd, const char *name, struct err *err);
+int btrfs_subvol_delete(int dirfd, const char *name, struct err *err); /* -ENOTEMPTY: see below */
+/* Subvolumes inside of subvolumes, which a deletion of the outer one trips over and its limit does not count. A subvolume's
+ * number is btrfs_quota_entry's. */
+int btrfs_subvol_nested(int dirfd, uint64_t outer, uint64_t after,
+                        uint64_t *ret_inner); /* -ENOENT */
+/* All that lie inside `outer`, however deep, the innermost first; gone (or NULL) hears of each. */
+int btrfs_subvol_delete_nested(int dirfd, uint64_t outer, void (*gone)(uint64_t inner, void *arg),
+                               void *arg, struct err *err);
 int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err);
 /* Has what was deleted freed at once, which the kernel does every half a minute otherwise; all that is dirty is
  * written out for it. */
@@ -40,6 +47,7 @@ int btrfs_quota_strike(int dirfd, uint64_t entry);
  * of the caller's, below 2^48. Making one that is there, and adding twice, is fine. */
 int btrfs_group_make(int dirfd, uint64_t group, struct err *err);
 int btrfs_group_add(int subvol_fd, uint64_t group, struct err *err);
+int btrfs_group_add_entry(int dirfd, uint64_t entry, uint64_t group, struct err *err);
 int btrfs_group_limit(int dirfd, uint64_t group, uint64_t bytes, struct err *err);
 int btrfs_group_used(int dirfd, uint64_t group, uint64_t *ret_bytes);
 uint64_t btrfs_group_entry(uint64_t group); /* for btrfs_quota_strike, when it is empty */

@@ -1,0 +1,115 @@
+"""Walls of volumes: no subvolumes in them, nothing of them left."""
+import fcntl
+import json
+import os
+import subprocess
+import uuid
+
+import pytest
+
+from harness import until
+
+# Requests of btrfs, by number: ENOTTY is the filter's answer, whatever the file.
+IOCTLS = r"""
+import errno, fcntl, json, os, sys
+V1, V2 = bytearray(4096), bytearray(4096)
+V1[8:13] = V2[56:61] = b"inner"
+fd = os.open(sys.argv[1], os.O_RDONLY)
+requests = {
+    "subvol_create": (0x5000940E, V1), "subvol_create_v2": (0x50009418, V2), "snap_create": (0x50009401, V1),
+    "snap_create_v2": (0x50009417, V2), "snap_destroy": (0x5000940F, V1), "subvol_setflags": (0x4008941A, bytearray(8)),
+    "default_subvol": (0x40089413, bytearray(8)), "space_info": (0xC0109414, bytearray(16)),
+    "fs_info": (0x8400941F, bytearray(1024)), "tree_search": (0xD0009411, bytearray(4096)),
+    "ino_lookup": (0xD0009412, bytearray(4096)), "qgroup_limit": (0x8030942B, bytearray(48)),
+    "trim": (0xC0185879, bytearray(24)), "freeze": (0xC0045877, bytearray(4))}
+told = {}
+for name, (number, args) in requests.items():
+    try:
+        fcntl.ioctl(fd, number, args)
+        told[name] = "done"
+    except OSError as e:
+        told[name] = errno.errorcode[e.errno]
+a = os.open(sys.argv[1] + "/a", os.O_RDWR | os.O_CREAT)
+b = os.open(sys.argv[1] + "/b", os.O_RDWR | os.O_CREAT)
+os.write(a, b"x" * 65536)
+fcntl.ioctl(b, 0x40049409, a)  # FICLONE
+told["reflink"] = os.pread(b, 3, 0).decode()
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture
+def volume(api):
+    made = []
+
+    def make_one(**body):
+        v = api.ok("POST", "/v1/volumes", {"name": "w" + uuid.uuid4().hex[:10], **body})
+        made.append(v["id"])
+        return v
+    yield make_one
+    for v in made:
+        api.call("DELETE", f"/v1/volumes/{v}")
+
+
+def test_a_sandbox_makes_no_subvolumes(api, volume, make):
+    v = volume(size_mb=64)
+    s = make(volumes=[{"volume": v["id"], "path": "/data"}])["id"]
+    api.ok("PUT", f"/v1/sandboxes/{s}/files?path=/tmp/ioctls.py", IOCTLS.encode())
+    for place in "/data", "/root":
+        told = json.loads(api.out(s, f"python3 /tmp/ioctls.py {place}"))
+        assert told.pop("reflink") == "xxx"
+        assert set(told.values()) == {"ENOTTY"}, told
+
+
+def btrfs(*args):
+    subprocess.run(["btrfs", *map(str, args)], check=True, capture_output=True)
+
+
+def make_read_only(subvolume):
+    fd = os.open(subvolume, os.O_RDONLY)
+    fcntl.ioctl(fd, 0x4008941A, (2).to_bytes(8, "little"))  # BTRFS_IOC_SUBVOL_SETFLAGS
+    os.close(fd)
+
+
+def nest(outer):
+    """Subvolumes as a sandbox could make them once: side by side, inside of one another, read-only."""
+    for path in "one", "two", "two/deep", "two/deep/er":
+        btrfs("subvolume", "create", outer / path)
+        (outer / path / "data").write_bytes(os.urandom(8 << 20))
+    make_read_only(outer / "two/deep/er")
+
+
+def free_bytes(daemon):
+    btrfs("filesystem", "sync", daemon.pool())
+    told = os.statvfs(daemon.pool())
+    return told.f_bfree * told.f_frsize
+
+
+def test_subvolumes_in_a_volume_go_with_it(fresh):
+    api = fresh.api
+    api.ok("POST", "/v1/volumes", {"name": "first", "size_mb": 64})  # what the first one takes stays taken
+    api.ok("DELETE", "/v1/volumes/first")
+    before = free_bytes(fresh)
+    v = api.ok("POST", "/v1/volumes", {"name": "old", "size_mb": 64})
+    nest(fresh.pool("volumes", v["id"]))
+    make_read_only(fresh.pool("volumes", v["id"]))
+    assert free_bytes(fresh) < before - (30 << 20)
+    api.ok("DELETE", "/v1/volumes/old")
+    until(lambda: not fresh.stored("trash"), "an empty trash")
+    until(lambda: free_bytes(fresh) > before - (4 << 20), "the space", deadline=60)
+
+
+def test_what_an_earlier_version_could_not_delete_goes_at_the_start(fresh):
+    before = free_bytes(fresh)
+    v = fresh.api.ok("POST", "/v1/volumes", {"name": "old", "size_mb": 64})["id"]
+    btrfs("subvolume", "create", fresh.pool("trash", "leftover"))
+    nest(fresh.pool("trash", "leftover"))
+    nest(fresh.pool("volumes", v))
+    fresh.restart()
+    until(lambda: not fresh.stored("trash"), "an empty trash")
+    # What lies in a volume is its user's: it stays, and counts.
+    assert fresh.pool("volumes", v, "two/deep/er/data").stat().st_size == 8 << 20
+    until(lambda: fresh.api.ok("GET", "/v1/volumes/old")["used_bytes"] > 30 << 20, "the volume's use")
+    fresh.api.ok("DELETE", "/v1/volumes/old")
+    until(lambda: not fresh.stored("trash"), "an empty trash")
+    until(lambda: free_bytes(fresh) > before - (4 << 20), "the space", deadline=60)
