@@ -7,6 +7,9 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -24,8 +27,8 @@ DEFINE_FREEP(scmp_filter_ctx, seccomp_release)
 
 /* clang-format off */ /* lists to be read by group, not a name a line */
 
-/* Allowed whatever their arguments. Calls this libseccomp does not know yet are passed over:
- * they stay refused. */
+/* Allowed whatever their arguments. Calls this libseccomp does not know yet are passed over: they
+ * answer ENOSYS (write_prelude). */
 static const char *const allowed[] = {
     /* files and directories */
     "access", "chdir", "chmod", "chown", "close", "close_range", "copy_file_range", "creat", "dup",
@@ -192,6 +195,95 @@ static int build(scmp_filter_ctx ctx, const struct seccomp_cookie *cookie)
     return r;
 }
 
+/* ---- calls without a name ---- */
+
+/* libseccomp has one answer for all that no rule names, and here that is EPERM. A call that is newer
+ * than the library must answer ENOSYS instead, as an older kernel does: C libraries fall back on that
+ * answer alone. So these few instructions run before the library's: they send numbers that it
+ * has no name for (the end of its table, and its gaps) to ENOSYS and all others on to it. Numbers
+ * of another architecture are the library's to refuse. */
+#define GAPS_MAX 8       /* x86-64 and aarch64 have three at most, the open end included */
+#define NUMBERS_MAX 4096 /* well above any table: from there on nothing has a name */
+#define PRELUDE_MAX (3 + 2 * GAPS_MAX + 2)
+
+struct gap {
+    uint32_t first, last;
+};
+
+static bool has_name(int nr)
+{
+    char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
+    bool named = name != NULL;
+    free(name);
+    return named;
+}
+
+/* Returns how many there are. The last one is open: every number from its first on. */
+static size_t find_gaps(struct gap gaps[GAPS_MAX])
+{
+    size_t n = 0;
+    bool inside = false;
+    for (int nr = 0; nr < NUMBERS_MAX; nr++) {
+        bool named = has_name(nr);
+        if (!named && !inside && n == GAPS_MAX - 1) /* the rest stays with the library: EPERM */
+            n--;
+        if (!named && !inside)
+            gaps[n++] = (struct gap){ (uint32_t)nr, 0 };
+        if (named && inside)
+            gaps[n - 1].last = (uint32_t)nr - 1;
+        inside = !named;
+    }
+    if (inside)
+        gaps[n - 1].last = UINT32_MAX;
+    return n;
+}
+
+static size_t write_prelude(struct sock_filter out[PRELUDE_MAX])
+{
+    struct gap gaps[GAPS_MAX];
+    size_t ngaps = find_gaps(gaps), n = 0, total = 3 + 2 * ngaps + 2;
+    out[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                            offsetof(struct seccomp_data, arch));
+    out[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 0,
+                                          (uint8_t)(total - n - 1));
+    n++;
+    out[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                            offsetof(struct seccomp_data, nr));
+    for (size_t i = 0; i < ngaps; i++) { /* below: past this gap; within: to the ENOSYS */
+        out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, gaps[i].first, 0, 1);
+        out[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, gaps[i].last, 0,
+                                              (uint8_t)(total - n - 2));
+        n++;
+    }
+    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0);
+    out[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+                                            SECCOMP_RET_ERRNO | (ENOSYS & SECCOMP_RET_DATA));
+    return n;
+}
+
+/* The exported program in fd, behind the prelude and the list of ioctls. */
+static int put_behind_prelude(int fd, size_t size, struct sock_fprog **ret_prog, struct err *err)
+{
+    struct sock_filter prelude[PRELUDE_MAX + SECCOMP_IOCTL_MAX];
+    size_t n = write_prelude(prelude);
+    n += seccomp_ioctl_rules(prelude + n);
+    size_t total = n + size / sizeof(prelude[0]);
+    struct sock_fprog *prog =
+        total > BPF_MAXINSNS ? NULL : malloc(sizeof(*prog) + total * sizeof(prelude[0]));
+    if (!prog)
+        return err_set(err, ENOMEM, "cannot allocate the seccomp filter");
+    prog->len = (unsigned short)total;
+    prog->filter = (struct sock_filter *)(prog + 1);
+    memcpy(prog->filter, prelude, n * sizeof(prelude[0]));
+    int r = fd_read_full(fd, prog->filter + n, size);
+    if (r < 0) {
+        free(prog);
+        return err_set(err, -r, "cannot read the seccomp filter");
+    }
+    *ret_prog = prog;
+    return 0;
+}
+
 int seccomp_compile(const struct seccomp_cookie *cookie, struct sock_fprog **ret_prog,
                     struct err *err)
 {
@@ -209,22 +301,7 @@ int seccomp_compile(const struct seccomp_cookie *cookie, struct sock_fprog **ret
     struct stat st;
     if (r < 0 || fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0)
         return err_set(err, r < 0 ? -r : errno, "cannot export the seccomp filter");
-
-    struct sock_filter ioctls[SECCOMP_IOCTL_MAX];
-    size_t size = (size_t)st.st_size, before = seccomp_ioctl_rules(ioctls);
-    struct sock_fprog *prog = malloc(sizeof(*prog) + sizeof(*ioctls) * before + size);
-    if (!prog)
-        return err_set(err, ENOMEM, "cannot allocate the seccomp filter");
-    prog->len = (unsigned short)(before + size / sizeof(struct sock_filter));
-    prog->filter = (struct sock_filter *)(prog + 1);
-    memcpy(prog->filter, ioctls, sizeof(*ioctls) * before);
-    r = fd_read_full(fd, prog->filter + before, size);
-    if (r < 0) {
-        free(prog);
-        return err_set(err, -r, "cannot read the seccomp filter");
-    }
-    *ret_prog = prog;
-    return 0;
+    return put_behind_prelude(fd, (size_t)st.st_size, ret_prog, err);
 }
 
 int seccomp_install(const struct sock_fprog *prog)

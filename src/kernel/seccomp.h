@@ -1,7 +1,8 @@
 /* seccomp - which system calls a sandbox may make.
  *
  * An allow list at least as tight as the one container engines ship: what is not on it gets EPERM,
- * what programs probe for gets ENOSYS so that they fall back. Compiled once by libseccomp into a
+ * what programs probe for gets ENOSYS so that they fall back, and so does every call that is newer
+ * than the libseccomp at hand. Compiled once by libseccomp into a
  * program that each cell installs before its first instruction of ours; it is never taken off.
  * Native calls only: another architecture's call numbers get ENOSYS. */
 #pragma once

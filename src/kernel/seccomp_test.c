@@ -97,6 +97,46 @@ static int try_io_uring(void)
     return syscall(SYS_io_uring_setup, 1, NULL) < 0 ? errno : 0;
 }
 
+/* Numbers that no libseccomp of today names: the end of its table, a gap on x86-64, and what only
+ * another kernel has. */
+static int try_unnamed(void)
+{
+    static const long numbers[] = { 600, 2000, 100000, 0x3fffffff, 0x40000001, 0x7fffffff };
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        if (syscall(numbers[i], 0, 0, 0, 0, 0, 0) >= 0 || errno != ENOSYS)
+            return 1 + (int)i;
+    return 0;
+}
+
+static int try_gap(void)
+{
+    return syscall(400) < 0 ? errno : 0; /* no architecture with the common table has it */
+}
+
+static int try_first_named(void)
+{
+    char c;
+    return syscall(SYS_read, -1, &c, 1) < 0 ? errno : 0;
+}
+
+static int try_last_refused(void)
+{
+    return syscall(SYS_quotactl_fd, 0, 0, 0, 0) < 0 ? errno : 0;
+}
+
+TEST(a_call_that_libseccomp_cannot_name_answers_as_an_older_kernel)
+{
+    CHECK_EQ(under_filter(try_unnamed), 0);
+    CHECK_EQ(under_filter(try_gap), ENOSYS);
+}
+
+TEST(a_call_that_has_a_name_is_judged_by_the_list)
+{
+    CHECK_EQ(under_filter(try_first_named), EBADF);
+    CHECK_EQ(under_filter(try_last_refused), EPERM);
+    CHECK_EQ(under_filter(try_unshare), EPERM);
+}
+
 TEST(the_filter_refuses_what_leads_out)
 {
     CHECK_EQ(under_filter(try_unshare), EPERM);
