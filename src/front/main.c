@@ -15,6 +15,7 @@
 #include "front/world.h"
 
 #define LOG_MODULE "warrend"
+#define STOP_MAX_S 20 /* requests, keeper and broker get 5 each (world.c) */
 
 static bool launcher_ended(struct child *child)
 {
@@ -68,6 +69,23 @@ static int run(struct world *w, struct err *err)
     return r < 0 ? err_set(err, -r, "a launcher ended") : 0;
 }
 
+/* Whatever a thread waits for, stopping has an end. Nothing is lost by it: a start after a crash finds
+ * the same. */
+static void on_stop_too_long(int signo)
+{
+    static const char said[] = "warrend: stopping took too long; ending at once\n";
+    ssize_t n = write(STDERR_FILENO, said, sizeof(said) - 1);
+    (void)n;
+    _exit(1);
+}
+
+static void stop(struct world *w)
+{
+    (void)signal(SIGALRM, on_stop_too_long);
+    (void)alarm(STOP_MAX_S);
+    world_done(w);
+}
+
 /* The served surface, for the test that compares it with the described one. */
 static void print_routes(void)
 {
@@ -113,6 +131,6 @@ int main(int argc, char **argv)
     r = run(&w, &err);
     if (r < 0)
         log_error("%s", err.msg[0] ? err.msg : strerror(-r));
-    world_done(&w);
+    stop(&w);
     return r < 0 ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 #include "front/http/server_private.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #define LOG_MODULE "http"
 
 #define CONNECTIONS_MAX 4096
+#define CONNECTIONS_ADMIN 512 /* of their own: root gets in whatever comes over the network */
 #define CONNECTION_BYTES (256 * 1024) /* a request head; half of it is one piece of an upload */
 #define IDLE_TIMEOUT_S 60             /* between two bytes of a request, and between requests */
 #define BODY_TIMEOUT_MS 300000        /* for a whole body that is not an upload */
@@ -185,11 +187,23 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *con, char *s)
     return strlen(s);
 }
 
+static void on_connection(void *cls, struct MHD_Connection *con, void **socket_cls,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct endpoint *ep = cls;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        atomic_fetch_add(&ep->open, 1);
+    else
+        atomic_fetch_sub(&ep->open, 1);
+}
+
 /* ---- life ---- */
 
 /* fd: -1 where connections come from elsewhere. */
 static int listen_on(struct endpoint *ep, int fd, struct err *err)
 {
+    /* libmicrohttpd 0.9.75 locks a mutex for good when MHD_add_connection meets its limit, so that
+     * limit is out of reach and server_take counts. */
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
                      MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_UPGRADE |
                      (fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0);
@@ -201,7 +215,8 @@ static int listen_on(struct endpoint *ep, int fd, struct err *err)
         flags, 0, NULL, NULL, on_request, ep, MHD_OPTION_ARRAY, where, MHD_OPTION_URI_LOG_CALLBACK,
         on_target, ep, MHD_OPTION_NOTIFY_COMPLETED, on_completed, ep, MHD_OPTION_UNESCAPE_CALLBACK,
         keep_escapes, ep, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        fd < 0 ? (unsigned)INT_MAX : CONNECTIONS_ADMIN, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        ep, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
         (size_t)STACK_BYTES, MHD_OPTION_END);
     if (!ep->daemon)
@@ -209,13 +224,31 @@ static int listen_on(struct endpoint *ep, int fd, struct err *err)
     return 0;
 }
 
+/* Close it with an answer. What the client sent is read first: closing over it sends a reset, which
+ * takes the answer away again. */
+static void turn_away(int fd)
+{
+    static const char answer[] =
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 10\r\n"
+        "Connection: close\r\nContent-Length: 71\r\n\r\n"
+        "{\"error\":{\"code\":\"capacity\",\"message\":\"too many connections are open\"}}";
+    char rest[4096];
+    for (int i = 0; i < 16 && recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0;)
+        i++;
+    (void)send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)close(fd);
+}
+
 void server_take(struct server *server, int fd, const struct sockaddr *peer, socklen_t n)
 {
+    struct endpoint *ep = &server->endpoints[0];
     (void)pthread_mutex_lock(&server->taking);
-    if (server->endpoints[0].daemon) /* closes it if it cannot */
-        (void)MHD_add_connection(server->endpoints[0].daemon, fd, peer, n);
-    else
+    if (!ep->daemon)
         (void)close(fd);
+    else if (atomic_load(&ep->open) >= CONNECTIONS_MAX)
+        turn_away(fd);
+    else /* closes it if it cannot */
+        (void)MHD_add_connection(ep->daemon, fd, peer, n);
     (void)pthread_mutex_unlock(&server->taking);
 }
 

@@ -15,6 +15,7 @@ struct MHD_Daemon;
 struct endpoint {
     struct server *server;
     struct MHD_Daemon *daemon;
+    _Atomic unsigned open; /* connections that it has */
     bool admin;
 };
 
