@@ -6,13 +6,7 @@ run=${WARREN_RUN:-/run/warren}
 pid=$(cat "$data/warrend.pid" 2>/dev/null || echo none)
 case $(readlink "/proc/$pid/exe") in
 */warrend | */warrend\ *)
-    kill "$pid"
-    tries=100
-    while [ -d "/proc/$pid" ]; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || fail "the daemon (pid $pid) does not stop"
-        sleep 0.1
-    done
+    stop_daemon "$pid"
     say "-- The daemon is stopped"
     ;;
 *) say "-- No daemon runs" ;;

@@ -22,6 +22,23 @@ cgroup_of() # run directory
     echo "warren-$(printf %s "$1" | cksum | cut -d ' ' -f 1)"
 }
 
+# End a daemon: it needs 20 seconds at most (src/front/main.c). One that does not end by itself is
+# killed; the next start finds all that is there, as after a crash.
+stop_daemon() # pid
+{
+    kill "$1" 2>/dev/null || return 0
+    tries=250
+    while [ -d "/proc/$1" ]; do
+        tries=$((tries - 1))
+        if [ "$tries" = 0 ]; then
+            say "-- The daemon (pid $1) does not stop; killing it"
+            kill -KILL "$1" 2>/dev/null || true
+        fi
+        [ "$tries" -gt -50 ] || fail "the daemon (pid $1) cannot be killed"
+        sleep 0.1
+    done
+}
+
 # Run a command with its output kept aside, showing that it lives: on a terminal one moving line,
 # elsewhere a line now and then. Its output is shown only when it fails.
 step() # title, command...

@@ -18,7 +18,7 @@ api() # path, curl options...
 
 healthy()
 {
-    api /v1/health >/dev/null 2>&1
+    api /v1/health --max-time 10 >/dev/null 2>&1
 }
 
 daemon_pid() # prints it, if the daemon that `up` started still lives
@@ -59,15 +59,15 @@ if [ "$key" != "$old_key" ]; then
     (umask 077 && printf '%s\n' "$key" >"$data/first-key")
 fi
 
-# A daemon of an older build or with another key is replaced; the sandboxes do not notice.
-if pid=$(daemon_pid) && { [ build/warrend -nt "$data/warrend.pid" ] || [ "$key" != "$old_key" ]; }; then
-    kill "$pid"
-    tries=100
-    while daemon_pid >/dev/null; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || fail "the running daemon (pid $pid) does not stop"
-        sleep 0.1
-    done
+# A daemon of an older build, with another key or without an answer is replaced; the sandboxes do not
+# notice.
+if pid=$(daemon_pid); then
+    if [ build/warrend -nt "$data/warrend.pid" ] || [ "$key" != "$old_key" ]; then
+        stop_daemon "$pid"
+    elif ! healthy; then
+        say "-- The daemon (pid $pid) does not answer; replacing it"
+        stop_daemon "$pid"
+    fi
 fi
 if ! daemon_pid >/dev/null; then
     if [ -d /run/systemd/system ] && systemctl is-active --quiet warren; then

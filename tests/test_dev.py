@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
 import urllib.request
@@ -79,6 +80,10 @@ def test_ci_runs_the_tests():
     assert "./dev test" in (ROOT / ".ci/run").read_text()
 
 
+def daemon_of(top):
+    return int(pathlib.Path(f"{top}/data/warrend.pid").read_text())
+
+
 @pytest.mark.skipif(BUILD != ROOT / "build", reason="another flavour of build is under test")
 @pytest.mark.timeout(900)
 def test_up_twice_and_down():
@@ -104,9 +109,18 @@ def test_up_twice_and_down():
             assert second.returncode == 0, second.stderr
             assert "Handing the image" not in second.stderr
             assert key in second.stdout
+
+            os.kill(stalled := daemon_of(top), signal.SIGSTOP)  # it lives and does not answer
+            third = dev("up", env=env)
+            assert third.returncode == 0, third.stderr
+            assert f"(pid {stalled}) does not answer; replacing it" in third.stderr
+            assert f"(pid {stalled}) does not stop; killing it" in third.stderr
+            assert daemon_of(top) != stalled
+            os.kill(daemon_of(top), signal.SIGSTOP)
         finally:
             down = dev("down", env=env)
         assert down.returncode == 0, down.stderr
+        assert "does not stop; killing it" in down.stderr
 
         class Place:
             dir = top
