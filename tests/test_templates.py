@@ -188,9 +188,10 @@ def test_teams_have_their_own_and_share_public_ones(api, template):
         blue.refused(404, "template_not_found", "POST", "/v1/sandboxes", {"template": "mine"})
         assert "mine" not in [t["name"] for t in blue.ok("GET", "/v1/templates")["templates"]]
         red.ok("POST", "/v1/templates", {"name": "mine", "image": "tiny", "memory_mb": 64, "public": True})
-        assert blue.ok("GET", "/v1/templates/mine")["team"] == "red"
-        blue.refused(404, "template_not_found", "DELETE", "/v1/templates/mine")
-        box = blue.create(template="mine")
+        assert blue.ok("GET", "/v1/templates/red%2Fmine")["team"] == "red"
+        blue.refused(404, "template_not_found", "GET", "/v1/templates/mine")
+        blue.refused(404, "template_not_found", "DELETE", "/v1/templates/red%2Fmine")
+        box = blue.create(template="red/mine")
         assert box["memory_mb"] == 64
         blue.delete(box["id"])
         blue.ok("POST", "/v1/templates", {"name": "mine", "image": "tiny", "memory_mb": 32})

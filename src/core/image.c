@@ -8,6 +8,7 @@
 #include "core/event.h"
 #include "core/images.h"
 #include "core/pool.h"
+#include "core/reach.h"
 #include "core/table.h"
 #include "core/template.h"
 
@@ -87,7 +88,21 @@ static int not_found(struct err *err, const char *name)
                         "`sudo warren-image %s` (in a clone: `sudo ./dev image %s`)",
                         name, name, name);
     return err_name(err, ENOENT, "image_not_found",
-                    "no image '%.128s' here; `warren image ls` shows what there is", name);
+                    "no image '%.128s' here; `warren image ls` shows what there is, another team's "
+                    "as team/name",
+                    name);
+}
+
+/* As it is kept; what is no image's name as a whole may be one behind a team's. */
+static int normal_ref(const char *text, char ret_ref[IMAGE_REF_MAX])
+{
+    char name[IMAGE_NAME_MAX];
+    size_t n = strcspn(text, "/");
+    n = text[n] && !image_name_valid(text) ? n + 1 : 0;
+    if (n > OWNER_MAX || image_name_normal(text + n, name, NULL) < 0)
+        return -EINVAL;
+    int len = snprintf(ret_ref, IMAGE_REF_MAX, "%.*s%s", (int)n, text, name);
+    return len < 0 || len >= IMAGE_REF_MAX ? -EINVAL : 0;
 }
 
 /* ---- looking ---- */
@@ -96,14 +111,14 @@ int image_resolve(struct core *core, const char *owner, const char *name, struct
                   struct image_config *ret_config, struct err *err)
 {
     struct images *im = &core->images;
-    char normal[IMAGE_NAME_MAX];
-    int r = image_name_normal(name, normal, NULL);
+    char ref[IMAGE_REF_MAX];
+    int r = normal_ref(name, ref);
     if (r < 0)
         return not_found(err, name);
     (void)pthread_mutex_lock(&im->lock);
-    const struct image_name *n = images_find(im, owner, normal);
+    const struct image_name *n = images_find(im, owner, ref);
     if (n) {
-        images_describe(im, n, ret_image);
+        images_describe(im, owner, n, ret_image);
         struct layer *top = images_layer(im, ret_image->chain);
         if (top) /* found, so a hold keeps it even if the image goes */
             top->touched_ms = clock_now_ms();
@@ -116,9 +131,22 @@ int image_resolve(struct core *core, const char *owner, const char *name, struct
     return n ? 0 : not_found(err, name);
 }
 
+bool image_meant(struct core *core, const char *asker, const char *text, const struct image *image)
+{
+    struct images *im = &core->images;
+    char ref[IMAGE_REF_MAX];
+    if (normal_ref(text, ref) < 0)
+        return false;
+    (void)pthread_mutex_lock(&im->lock);
+    const struct image_name *n = images_find(im, asker, ref);
+    bool meant = n && strcmp(n->owner, image->owner) == 0 && strcmp(n->name, image->name) == 0;
+    (void)pthread_mutex_unlock(&im->lock);
+    return meant;
+}
+
 static int compare(const void *a, const void *b)
 {
-    return strcmp(((const struct image *)a)->name, ((const struct image *)b)->name);
+    return strcmp(((const struct image *)a)->as, ((const struct image *)b)->as);
 }
 
 int image_list(struct core *core, const char *owner, const char *prefix, struct image **ret_images,
@@ -130,10 +158,11 @@ int image_list(struct core *core, const char *owner, const char *prefix, struct 
     struct image *list = calloc(im->n_names + 1, sizeof(*list));
     for (size_t i = 0; list && i < im->n_names; i++) {
         const struct image_name *name = &im->names[i];
-        if ((skip && strncmp(name->name, prefix, skip) != 0) ||
-            images_find(im, owner, name->name) != name)
+        char as[IMAGE_REF_MAX];
+        if (reach_name(owner, name->owner, name->name, as, sizeof(as)) < 0 ||
+            (skip && strncmp(as, prefix, skip) != 0) || images_find(im, owner, as) != name)
             continue;
-        images_describe(im, name, &list[n++]);
+        images_describe(im, owner, name, &list[n++]);
     }
     (void)pthread_mutex_unlock(&im->lock);
     if (!list)
@@ -234,7 +263,7 @@ static int point(struct core *core, const struct image_name *name, const char *d
     r = n.content ? images_put_name(im, &n) : -ENOENT;
     if (r >= 0) {
         gone = old != n.content ? orphan(im, old) : NULL;
-        images_describe(im, &n, ret_image);
+        images_describe(im, n.owner, &n, ret_image);
     }
     (void)pthread_mutex_unlock(&im->lock);
     if (r < 0)
@@ -341,38 +370,37 @@ static bool last_of_tree(const struct images *im, const struct content *c)
 int image_remove(struct core *core, const char *owner, const char *name, struct err *err)
 {
     struct images *im = &core->images;
-    char normal[IMAGE_NAME_MAX];
-    struct image image;
+    char ref[IMAGE_REF_MAX];
+    struct image image = { 0 };
     bool last = false;
-    if (image_name_normal(name, normal, NULL) < 0)
+    if (normal_ref(name, ref) < 0)
         return not_found(err, name);
     (void)pthread_mutex_lock(&im->lock);
-    const struct image_name *n = images_own(im, owner, normal);
+    const struct image_name *n = images_find(im, owner, ref);
     if (n) {
-        images_describe(im, n, &image);
+        images_describe(im, owner, n, &image);
         last = last_of_tree(im, n->content);
     }
-    bool others = !n && images_find(im, owner, normal);
     (void)pthread_mutex_unlock(&im->lock);
-    if (others)
-        return err_name(err, EPERM, "forbidden", "image '%.128s' is another team's", name);
     if (!n)
         return not_found(err, name);
-    if (last ? box_tree_used(core, image.tree) : box_image_used(core, image.tree, normal))
+    if (strcmp(image.owner, owner) != 0)
+        return err_name(err, EPERM, "forbidden", "image '%.128s' is another team's", name);
+    if (last ? box_tree_used(core, image.tree) : box_image_used(core, &image))
         return in_use(err, name);
-    if (template_uses_image(core, owner, normal, image.public))
+    if (template_uses_image(core, &image))
         return err_name(err, EBUSY, "image_in_use",
                         "a template uses image '%.128s'; delete its templates first", name);
-    int r = store_name_remove(core->store, owner, normal, err);
+    int r = store_name_remove(core->store, owner, image.name, err);
     if (r < 0)
         return r;
     (void)pthread_mutex_lock(&im->lock);
-    (void)images_take_name(im, owner, normal);
+    (void)images_take_name(im, owner, image.name);
     struct content *gone = orphan(im, images_content(im, image.digest));
     (void)pthread_mutex_unlock(&im->lock);
     if (gone)
         content_release(core, gone);
     tell(core, "image.removed", &image);
-    log_info("removed image=%s", normal);
+    log_info("removed image=%s", image.name);
     return 0;
 }

@@ -3,7 +3,7 @@
  * A layer is known by its chain id and stored once: the keeper has one read-only tree for each
  * chain (a snapshot of its parent's with the layer applied), the blob store has the layer's bytes as
  * they came. An image is a manifest and a configuration over such a chain; names of owners point at
- * it. A name is the owner's own or, if there is none, a public one. ":latest" is the same as no tag.
+ * it. Whose image a name means is reach.h's to say. ":latest" is the same as no tag.
  * What no name, no sandbox and no hold needs is removed. Calls block for as long as the disk and
  * the keeper take. */
 #pragma once
@@ -16,11 +16,13 @@
 #include "core/oci.h"
 #include "wire/keeper.h"
 
-#define IMAGE_NAME_MAX 256 /* "[host[:port]/]repo[:tag]" */
+#define IMAGE_NAME_MAX 256                         /* "[host[:port]/]repo[:tag]" */
+#define IMAGE_REF_MAX (OWNER_MAX + IMAGE_NAME_MAX) /* likewise behind "team/" */
 
 struct image {
     char name[IMAGE_NAME_MAX]; /* without ":latest" */
     char owner[OWNER_MAX];
+    char as[IMAGE_REF_MAX];   /* how the asker reaches it */
     bool public;              /* every owner may use it */
     char id[DIGEST_SIZE];     /* of its configuration */
     char digest[DIGEST_SIZE]; /* of its manifest */
@@ -41,7 +43,10 @@ int image_name_normal(const char *name, char ret_name[IMAGE_NAME_MAX], struct er
 /* -ENOENT, image_not_found. ret_config may be NULL; image_config_done it. */
 int image_resolve(struct core *core, const char *owner, const char *name, struct image *ret_image,
                   struct image_config *ret_config, struct err *err);
-/* Own and public ones whose name begins with `prefix` (NULL: all), by name. free(*ret_images). */
+/* Whether the asker means this image, and no other, by that text. */
+bool image_meant(struct core *core, const char *asker, const char *text, const struct image *image);
+/* Own and public ones, by how they are reached, which begins with `prefix` (NULL: all).
+ * free(*ret_images). */
 int image_list(struct core *core, const char *owner, const char *prefix, struct image **ret_images,
                size_t *ret_n, struct err *err);
 int image_tag(struct core *core, const char *owner, const char *name, const char *as,

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/reach.h"
 
 #define LOG_MODULE "image"
 
@@ -42,20 +43,26 @@ struct image_name *images_own(struct images *im, const char *owner, const char *
     return NULL;
 }
 
-/* Of public ones of the same name the operator's comes first, then the oldest. */
-struct image_name *images_find(struct images *im, const char *owner, const char *name)
+/* A first part with a dot in it is a registry's host, as everywhere, and never a team. */
+static bool is_host(const char *part)
 {
+    return strchr(part, '.') || strcmp(part, "localhost") == 0;
+}
+
+struct image_name *images_find(struct images *im, const char *asker, const char *ref)
+{
+    struct reach reach = reach_of(asker, ref);
     struct image_name *best = NULL;
+    int rank = 0;
+    if (is_host(reach.team))
+        reach.team[0] = '\0';
     for (size_t i = 0; i < im->n_names; i++) {
         struct image_name *n = &im->names[i];
-        if (strcmp(n->name, name) != 0)
-            continue;
-        if (strcmp(n->owner, owner) == 0)
-            return n;
-        if (n->public &&
-            (!best || strcmp(n->owner, OWNER_DEFAULT) == 0 ||
-             (strcmp(best->owner, OWNER_DEFAULT) != 0 && n->created_ms < best->created_ms)))
+        int r = reach_rank(&reach, n->owner, n->name, n->public);
+        if (r > rank) {
+            rank = r;
             best = n;
+        }
     }
     return best;
 }
@@ -105,7 +112,8 @@ int64_t images_held_since(const struct images *im)
     return since;
 }
 
-void images_describe(const struct images *im, const struct image_name *n, struct image *ret_image)
+void images_describe(const struct images *im, const char *asker, const struct image_name *n,
+                     struct image *ret_image)
 {
     const struct content *c = n->content;
     struct image i = { .public = n->public,
@@ -113,6 +121,7 @@ void images_describe(const struct images *im, const struct image_name *n, struct
                        .created_ms = c->parsed.created_ms ? c->parsed.created_ms : n->created_ms };
     memcpy(i.name, n->name, sizeof(i.name));
     memcpy(i.owner, n->owner, sizeof(i.owner));
+    (void)reach_name(asker, n->owner, n->name, i.as, sizeof(i.as)); /* it fits: see IMAGE_REF_MAX */
     memcpy(i.id, c->id, sizeof(i.id));
     memcpy(i.digest, c->digest, sizeof(i.digest));
     memcpy(i.chain, c->layers[c->n - 1].chain, sizeof(i.chain));

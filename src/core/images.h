@@ -35,13 +35,14 @@ struct image_name {
 struct layer *images_layer(struct images *im, const char *chain);
 struct layer *images_layer_of_tree(struct images *im, const char *tree);
 struct content *images_content(struct images *im, const char *digest);
-/* The owner's own name; *images_find also finds a public one. */
+/* The owner's own name; images_find: the one that an asker means, with its team before it or without. */
 struct image_name *images_own(struct images *im, const char *owner, const char *name);
-struct image_name *images_find(struct images *im, const char *owner, const char *name);
+struct image_name *images_find(struct images *im, const char *asker, const char *ref);
 unsigned images_names_of(const struct images *im, const struct content *c);
 bool images_chain_used(const struct images *im, const char *chain); /* by a content */
 bool images_blob_used(const struct images *im, const char *digest);
-void images_describe(const struct images *im, const struct image_name *n, struct image *ret_image);
+void images_describe(const struct images *im, const char *asker, const struct image_name *n,
+                     struct image *ret_image);
 int64_t images_held_since(const struct images *im);             /* INT64_MAX: nobody holds */
 int images_add_layer(struct images *im, const struct layer *l); /* -ENOMEM */
 bool images_take_layer(struct images *im, const char *chain, struct layer *ret_l);

@@ -392,16 +392,15 @@ bool box_tree_used(struct core *core, const char *tree)
     return used;
 }
 
-bool box_image_used(struct core *core, const char *tree, const char *image)
+bool box_image_used(struct core *core, const struct image *image)
 {
     struct table *t = &core->table;
     bool used = false;
     (void)pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->n && !used; i++) {
-        char normal[IMAGE_NAME_MAX];
         const struct box *b = t->sorted[i];
-        used = strcmp(b->tree, tree) == 0 &&
-               image_name_normal(b->s.spec.image, normal, NULL) >= 0 && strcmp(normal, image) == 0;
+        used = strcmp(b->tree, image->tree) == 0 &&
+               image_meant(core, b->s.owner, b->s.spec.image, image);
     }
     (void)pthread_mutex_unlock(&t->lock);
     return used;

@@ -82,5 +82,5 @@ size_t box_after(struct table *t, int64_t created_ms, const char *id);
 
 bool box_tree_used(struct core *core, const char *tree);
 /* The same of those only that were made from the image of that name. */
-bool box_image_used(struct core *core, const char *tree, const char *image);
+bool box_image_used(struct core *core, const struct image *image);
 int sandbox_copy(const struct sandbox *from, struct sandbox *ret_to); /* -ENOMEM */

@@ -8,6 +8,7 @@
 #include "core/event.h"
 #include "core/grant.h"
 #include "core/pool.h"
+#include "core/reach.h"
 #include "core/spec.h"
 #include "core/team.h"
 
@@ -50,7 +51,7 @@ static int copy(const struct template *from, const struct image *image, struct t
         return r;
     if (image) {
         free(to.spec.image);
-        to.spec.image = strdup(image->name);
+        to.spec.image = strdup(image->as);
         if (!to.spec.image) {
             template_done(&to);
             return -ENOMEM;
@@ -60,16 +61,29 @@ static int copy(const struct template *from, const struct image *image, struct t
     return 0;
 }
 
-/* What others may see and use of it: its bindings name secrets of its own owner, and would send
- * theirs of the same name to places that they did not choose. */
+/* What others may see and use of it, under the name by which they reach it: its bindings name
+ * secrets of its own owner, and would send theirs of the same name to places that they did not
+ * choose. */
 static int copy_for(const struct template *from, const char *owner, struct template *ret_to)
 {
-    int r = copy(from, NULL, ret_to);
-    if (r >= 0 && strcmp(from->owner, owner) != 0) {
-        free(ret_to->spec.bindings);
-        ret_to->spec.bindings = NULL;
+    struct template to;
+    int r = copy(from, NULL, &to);
+    if (r < 0)
+        return r;
+    r = reach_name(owner, to.owner, to.name, to.as, sizeof(to.as));
+    if (strcmp(to.owner, owner) != 0) {
+        free(to.spec.bindings);
+        to.spec.bindings = NULL;
+        free(to.spec.template);
+        to.spec.template = strdup(to.as);
+        r = to.spec.template ? r : -ENOMEM;
     }
-    return r;
+    if (r < 0) {
+        template_done(&to);
+        return r;
+    }
+    *ret_to = to;
+    return 0;
 }
 
 /* ---- with the lock held ---- */
@@ -82,13 +96,21 @@ static struct template *find(struct templates *ts, const char *owner, const char
     return NULL;
 }
 
-static struct template *find_usable(struct templates *ts, const char *owner, const char *name)
+/* The one that the asker means by a name, with its team before it or without. */
+static struct template *find_meant(struct templates *ts, const char *asker, const char *name)
 {
-    struct template *own = find(ts, owner, name);
-    for (size_t i = 0; i < ts->n && !own; i++)
-        if (ts->items[i].public && strcmp(ts->items[i].name, name) == 0)
-            own = &ts->items[i];
-    return own;
+    struct reach reach = reach_of(asker, name);
+    struct template *best = NULL;
+    int rank = 0;
+    for (size_t i = 0; i < ts->n; i++) {
+        struct template *t = &ts->items[i];
+        int r = reach_rank(&reach, t->owner, t->name, t->public);
+        if (r > rank) {
+            rank = r;
+            best = t;
+        }
+    }
+    return best;
 }
 
 /* Takes t's contents. */
@@ -161,7 +183,21 @@ void templates_done(struct templates *ts)
 static int not_found(struct err *err, const char *name)
 {
     return err_name(err, ENOENT, "template_not_found",
-                    "no template '%.64s' here; `warren template ls` shows what there is", name);
+                    "no template '%.130s' here; `warren template ls` shows what there is, another "
+                    "team's as team/name",
+                    name);
+}
+
+/* What comes behind a team's name as it is kept; false if it is no name. */
+static bool normal_ref(const char *text, char ret_ref[TEMPLATE_REF_SIZE])
+{
+    char name[TEMPLATE_NAME_SIZE];
+    size_t n = strcspn(text, "/");
+    n = text[n] ? n + 1 : 0;
+    if (n > OWNER_MAX || !template_name_normal(text + n, name))
+        return false;
+    int len = snprintf(ret_ref, TEMPLATE_REF_SIZE, "%.*s%s", (int)n, text, name);
+    return len > 0 && len < TEMPLATE_REF_SIZE;
 }
 
 static void tell(struct core *core, const struct template *t, const char *type)
@@ -260,6 +296,7 @@ int template_put(struct core *core, const struct template *t, struct template *r
         mine.created_ms = old->created_ms;
     (void)pthread_mutex_unlock(&ts->lock);
     memcpy(result.id, mine.id, ID_SIZE);
+    memcpy(result.as, result.name, sizeof(result.name));
     result.created_ms = mine.created_ms;
     result.updated_ms = mine.updated_ms;
     r = install(core, &mine, err);
@@ -282,11 +319,11 @@ int template_get(struct core *core, const char *owner, const char *name, struct 
                  struct err *err)
 {
     struct templates *ts = &core->templates;
-    char normal[TEMPLATE_NAME_SIZE];
-    if (!template_name_normal(name, normal))
+    char ref[TEMPLATE_REF_SIZE];
+    if (!normal_ref(name, ref))
         return not_found(err, name);
     (void)pthread_mutex_lock(&ts->lock);
-    const struct template *found = find_usable(ts, owner, normal);
+    const struct template *found = find_meant(ts, owner, ref);
     int r = found ? copy_for(found, owner, ret_t) : -ENOENT;
     (void)pthread_mutex_unlock(&ts->lock);
     if (r == -ENOENT)
@@ -300,8 +337,7 @@ int template_get(struct core *core, const char *owner, const char *name, struct 
 static int compare(const void *pa, const void *pb)
 {
     const struct template *a = pa, *b = pb;
-    int r = strcmp(a->name, b->name);
-    return r ? r : strcmp(a->owner, b->owner);
+    return strcmp(a->as, b->as);
 }
 
 int template_list(struct core *core, const char *owner, struct template **ret_ts, size_t *ret_n,
@@ -314,9 +350,13 @@ int template_list(struct core *core, const char *owner, struct template **ret_ts
     struct template *list = calloc(ts->n + 1, sizeof(*list));
     for (size_t i = 0; list && i < ts->n && r >= 0; i++) {
         const struct template *t = &ts->items[i];
-        /* A public one that an own one of the same name hides is not listed. */
-        if (find_usable(ts, owner, t->name) == t && (r = copy_for(t, owner, &list[n])) >= 0)
-            n++;
+        char as[TEMPLATE_REF_SIZE];
+        /* One of the operator's that an own one of the same name hides is not listed. */
+        if (reach_name(owner, t->owner, t->name, as, sizeof(as)) < 0 ||
+            find_meant(ts, owner, as) != t)
+            continue;
+        r = copy_for(t, owner, &list[n]);
+        n += r >= 0;
     }
     (void)pthread_mutex_unlock(&ts->lock);
     if (!list || r < 0) {
@@ -342,12 +382,12 @@ int template_remove(struct core *core, const char *owner, const char *name, stru
 {
     struct templates *ts = &core->templates;
     struct template gone = { 0 };
-    char normal[TEMPLATE_NAME_SIZE];
-    if (!template_name_normal(name, normal))
+    char ref[TEMPLATE_REF_SIZE];
+    if (!normal_ref(name, ref))
         return not_found(err, name);
     (void)pthread_mutex_lock(&ts->lock);
-    const struct template *found = find(ts, owner, normal);
-    if (found) {
+    const struct template *found = find_meant(ts, owner, ref);
+    if (found && strcmp(found->owner, owner) == 0) {
         memcpy(gone.id, found->id, ID_SIZE);
         memcpy(gone.name, found->name, sizeof(gone.name));
         memcpy(gone.owner, found->owner, sizeof(gone.owner));
@@ -355,11 +395,11 @@ int template_remove(struct core *core, const char *owner, const char *name, stru
     (void)pthread_mutex_unlock(&ts->lock);
     if (!gone.id[0])
         return not_found(err, name);
-    int r = store_template_remove(core->store, owner, normal, err);
+    int r = store_template_remove(core->store, owner, gone.name, err);
     if (r < 0)
         return r;
     (void)pthread_mutex_lock(&ts->lock);
-    struct template *at = find(ts, owner, normal);
+    struct template *at = find(ts, owner, gone.name);
     if (at)
         drop(ts, at);
     (void)pthread_mutex_unlock(&ts->lock);
@@ -392,15 +432,15 @@ bool template_fits(const struct template *t, const struct sandbox_spec *spec)
            same_text(t->spec.user, spec->user) && same_text(t->spec.image, spec->image);
 }
 
-bool template_uses_image(struct core *core, const char *owner, const char *image, bool public)
+bool template_uses_image(struct core *core, const struct image *image)
 {
     struct templates *ts = &core->templates;
-    bool used = false;
+    bool operators = strcmp(image->owner, OWNER_DEFAULT) == 0, used = false;
     (void)pthread_mutex_lock(&ts->lock);
     for (size_t i = 0; i < ts->n && !used; i++) {
-        const char *name = ts->items[i].spec.image;
-        used = (public || strcmp(ts->items[i].owner, owner) == 0) &&
-               strcmp(name ? name : SPEC_IMAGE, image) == 0;
+        const struct template *t = &ts->items[i];
+        used = (operators || strcmp(t->owner, image->owner) == 0) &&
+               image_meant(core, t->owner, t->spec.image ? t->spec.image : SPEC_IMAGE, image);
     }
     (void)pthread_mutex_unlock(&ts->lock);
     return used;

@@ -1,28 +1,31 @@
 /* template - a named starting point for sandboxes: image, limits, what runs and when it is ready.
  *
  * What it says is the default for a sandbox made from it. Each change is a new version with a new
- * id; `warm` sandboxes of the present one are kept booted and ready (pool.h). A name is the
- * owner's own or, if there is none, a public one of another. It may have a tag, "name:tag", and
- * then is a template by itself; "name:default" is "name". */
+ * id; `warm` sandboxes of the present one are kept booted and ready (pool.h). Whose template a name
+ * means is reach.h's to say. It may have a tag, "name:tag", and then is a template by itself;
+ * "name:default" is "name". */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/core.h"
+#include "core/image.h"
 #include "core/sandbox.h"
 
 #define TEMPLATE_WARM_MAX 64
-#define TEMPLATE_TAG "default"                    /* the same as no tag */
-#define TEMPLATE_NAME_SIZE (2 * NAME_MAX_LEN + 2) /* name, colon, tag and the NUL */
+#define TEMPLATE_TAG "default"                             /* the same as no tag */
+#define TEMPLATE_NAME_SIZE (2 * NAME_MAX_LEN + 2)          /* name, colon, tag and the NUL */
+#define TEMPLATE_REF_SIZE (OWNER_MAX + TEMPLATE_NAME_SIZE) /* likewise behind "team/" */
 #define TEMPLATE_PORTS_MAX 64
 
 struct template
 {
     char name[TEMPLATE_NAME_SIZE];
     char owner[OWNER_MAX];
-    char id[ID_SIZE]; /* of this version */
-    bool public;      /* every owner may use it */
+    char as[TEMPLATE_REF_SIZE]; /* how the asker reaches it; filled by put, get and list */
+    char id[ID_SIZE];           /* of this version */
+    bool public;                /* every owner may use it */
     uint32_t warm;
     uint32_t ports[TEMPLATE_PORTS_MAX];
     size_t n_ports;
@@ -32,7 +35,7 @@ struct template
 };
 void template_done(struct template *t);
 
-/* As it is kept; false if it is no name. */
+/* As it is kept; false if it is no name. A team before it is none of its business. */
 bool template_name_normal(const char *name, char ret_name[TEMPLATE_NAME_SIZE]);
 
 /* Makes it, or replaces the owner's of that name. Takes nothing. */
@@ -41,7 +44,7 @@ int template_put(struct core *core, const struct template *t, struct template *r
 /* -ENOENT, template_not_found. */
 int template_get(struct core *core, const char *owner, const char *name, struct template *ret_t,
                  struct err *err);
-/* Own and public ones, by name; template_list_free. */
+/* Own and public ones, by how they are reached; template_list_free. */
 int template_list(struct core *core, const char *owner, struct template **ret_ts, size_t *ret_n,
                   struct err *err);
 void template_list_free(struct template *ts, size_t n);
@@ -54,5 +57,5 @@ int template_begin(struct core *core, const char *owner, const char *name, struc
 void template_settle(const struct template *t, struct sandbox_spec *spec);
 /* Would a ready one do for this spec, which was made from it? */
 bool template_fits(const struct template *t, const struct sandbox_spec *spec);
-/* Some template is made of this image (public: also others' templates may be). */
-bool template_uses_image(struct core *core, const char *owner, const char *image, bool public);
+/* Some template of the image's owner is made of it; of any owner if the image is the operator's. */
+bool template_uses_image(struct core *core, const struct image *image);

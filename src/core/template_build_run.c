@@ -160,7 +160,8 @@ static int fill(struct follower *f, struct template *t, struct err *err)
     if (r < 0)
         return r;
     memcpy(t->owner, b->owner, sizeof(t->owner));
-    t->public = f->tb->base.public && strcmp(f->tb->base.name, b->template) == 0;
+    t->public = f->tb->base.public && strcmp(f->tb->base.name, b->template) == 0 &&
+                strcmp(f->tb->base.owner, b->owner) == 0; /* its own, made anew */
     spec->image = strdup(f->image.name);
     spec->user = strdup(config.user ? config.user : "root");
     spec->workdir = strdup(config.workdir ? config.workdir : "/");

@@ -108,8 +108,10 @@ TEST(templates_are_kept_and_what_a_crash_left_of_them_is_not)
     CHECK_EQ(fake_has(&w->k, req.id, NULL), -1);
     WAIT_FOR(ready(w->core, "default", "web") == 3);
     CHECK_EQ(fake_count(&w->k), 3);
-    CHECK(template_uses_image(w->core, "default", "base", false));
-    CHECK(!template_uses_image(w->core, "default", "other", true));
+    struct image base = { .name = "base", .owner = "default" };
+    struct image acmes = { .name = "base", .owner = "acme", .public = true };
+    CHECK(template_uses_image(w->core, &base));
+    CHECK(!template_uses_image(w->core, &acmes)); /* of the same name, but not that one */
     world_free(w);
 }
 
@@ -135,10 +137,11 @@ TEST(a_team_takes_its_templates_along)
     CHECK_OK(team_create(w->core, "red", unlimited, &team, NULL));
     put(w->core, "red", "web", 1, true, &t);
     template_done(&t);
-    WAIT_FOR(ready(w->core, "default", "web") == 1); /* public: seen by others */
-    CHECK_EQ(template_remove(w->core, "default", "web", &err), -ENOENT);
-    CHECK_OK(team_remove(w->core, "red", &err));
+    WAIT_FOR(ready(w->core, "default", "red/web") == 1); /* public: seen by others */
     CHECK_EQ(template_get(w->core, "default", "web", &t, &err), -ENOENT);
+    CHECK_EQ(template_remove(w->core, "default", "red/web", &err), -ENOENT);
+    CHECK_OK(team_remove(w->core, "red", &err));
+    CHECK_EQ(template_get(w->core, "default", "red/web", &t, &err), -ENOENT);
     WAIT_FOR(fake_count(&w->k) == 0);
     world_free(w);
 }

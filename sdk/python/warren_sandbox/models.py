@@ -374,6 +374,7 @@ class Image(Model):
     architecture: Optional[str] = None
     created_at: Optional[datetime.datetime] = None
     public: bool = False
+    team: Optional[str] = None
     config: Dict[str, Any] = dataclasses.field(default_factory=dict)
     layer_list: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
 

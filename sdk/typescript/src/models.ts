@@ -366,6 +366,8 @@ export interface Image {
   architecture?: string;
   created_at: string;
   public?: boolean;
+  /** Whose it is; another team's is named team/name. */
+  team?: string;
   config?: ImageConfig;
   layer_list?: { digest: string; diff_id: string; size_bytes: number; compressed_bytes: number; created_by: string }[];
 }

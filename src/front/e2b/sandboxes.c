@@ -8,6 +8,7 @@
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
 #include "front/e2b/snapshots.h"
+#include "front/e2b/templates.h"
 #include "front/e2b/volumes.h"
 
 #define USER "user"
@@ -144,18 +145,12 @@ static int read_lifecycle(const json_t *object, struct sandbox_spec *spec, struc
     return 0;
 }
 
-/* Our templates of that name and tag; else an image of it, with the user that these clients expect.
- * The interpreter's name has a version that ours has not. */
+/* Our templates of that name and tag; else an image of it, with the user that these clients expect. */
 static int find_template(struct request *req, const char *asked, struct template *t,
                          struct sandbox_spec *spec, struct err *err)
 {
     struct err none = ERR_INIT;
-    const char *slash = strchr(asked, '/');
-    if (slash && strlen(req->owner) == (size_t)(slash - asked) &&
-        strncmp(asked, req->owner, (size_t)(slash - asked)) == 0)
-        asked = slash + 1; /* the team's own */
-    if (strcmp(asked, "code-interpreter-v1") == 0)
-        asked = "code-interpreter";
+    asked = e2b_known_name(req, asked);
     if (template_begin(req->core, req->owner, asked, t, spec, &none) >= 0)
         return 0;
     spec->image = strdup(asked);

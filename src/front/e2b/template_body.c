@@ -121,12 +121,7 @@ static int read_template(struct request *req, const char *name, struct template_
 {
     struct template t = { 0 };
     struct image image;
-    const char *team = strchr(name, '/');
-    if (strcmp(name, "code-interpreter-v1") == 0)
-        name = "code-interpreter";
-    if (team && strlen(req->owner) == (size_t)(team - name) &&
-        strncmp(name, req->owner, (size_t)(team - name)) == 0)
-        name = team + 1;
+    name = e2b_known_name(req, name);
     if (template_get(req->core, req->owner, name, &t, NULL) >= 0)
         recipe->template = name;
     else if (image_resolve(req->core, req->owner, name, &image, NULL, NULL) >= 0)

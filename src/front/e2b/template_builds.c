@@ -71,7 +71,7 @@ static int read_request(struct request *req, struct template_build *b, struct er
     const char *text = json_string_value(json_object_get(object, "name"));
     if (!text)
         text = json_string_value(json_object_get(object, "alias"));
-    r = e2b_name_parse(req, text ? text : "", &name, err);
+    r = e2b_name_own(req, text ? text : "", &name, err);
     if (r >= 0)
         r = read_tags(object, &name, b, err);
     if (r >= 0)
@@ -130,7 +130,7 @@ int e2b_build_start(struct request *req, struct err *err)
     _cleanup_json_ json_t *object = NULL;
     struct e2b_name name;
     struct e2b_build_body body = { 0 };
-    int r = e2b_name_parse(req, req->args[0], &name, err);
+    int r = e2b_name_own(req, req->args[0], &name, err);
     if (r >= 0)
         r = request_json(req, &object, err);
     if (r >= 0)
@@ -197,7 +197,7 @@ int e2b_build_status(struct request *req, struct err *err)
     struct template_build b;
     enum build_log_level level;
     uint64_t offset = 0, limit = PAGE_MAX;
-    int r = e2b_name_parse(req, req->args[0], &name, err);
+    int r = e2b_name_own(req, req->args[0], &name, err);
     if (r >= 0)
         r = request_param_u64(req, "logsOffset", 0, SIZE_MAX, &offset, err);
     if (r >= 0)
@@ -268,7 +268,7 @@ int e2b_build_logs(struct request *req, struct err *err)
     uint64_t limit = PAGE_MAX;
     const char *direction = uri_param(&req->uri, "direction");
     w.backward = direction && strcmp(direction, "backward") == 0;
-    int r = e2b_name_parse(req, req->args[0], &name, err);
+    int r = e2b_name_own(req, req->args[0], &name, err);
     if (r >= 0)
         r = request_param_u64(req, "cursor", 0, INT64_MAX, &w.cursor_ms, err);
     if (r >= 0)

@@ -58,7 +58,7 @@ static int reply_link(struct request *req, const char *name, const char *hash, b
 int e2b_template_files(struct request *req, struct err *err)
 {
     struct e2b_name name;
-    int r = e2b_name_parse(req, req->args[0], &name, err);
+    int r = e2b_name_own(req, req->args[0], &name, err);
     if (r < 0)
         return r;
     if (!upload_hash_valid(req->args[1]))

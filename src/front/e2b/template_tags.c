@@ -14,33 +14,59 @@ bool e2b_tag_valid(const char *tag)
     return name_valid(tag);
 }
 
+static const char *without_team(const struct request *req, const char *text)
+{
+    size_t n = strlen(req->owner);
+    return strncmp(text, req->owner, n) == 0 && text[n] == '/' ? text + n + 1 : text;
+}
+
+const char *e2b_known_name(const struct request *req, const char *asked)
+{
+    asked = without_team(req, asked);
+    return strcmp(asked, "code-interpreter-v1") == 0 ? "code-interpreter" : asked;
+}
+
 int e2b_name_parse(const struct request *req, const char *text, struct e2b_name *ret_name,
                    struct err *err)
 {
     struct e2b_name name = { .tag = "" };
+    text = without_team(req, text);
     const char *slash = strchr(text, '/');
-    if (slash && strlen(req->owner) == (size_t)(slash - text) &&
-        strncmp(text, req->owner, (size_t)(slash - text)) == 0)
-        text = slash + 1; /* the team's own */
+    if (slash && (size_t)(slash - text) < sizeof(name.team)) {
+        memcpy(name.team, text, (size_t)(slash - text));
+        text = slash + 1;
+    }
     size_t n = strcspn(text, ":");
     const char *tag = text[n] ? text + n + 1 : "";
     if (n >= sizeof(name.name) || strlen(tag) >= sizeof(name.tag))
         n = 0;
     (void)snprintf(name.name, sizeof(name.name), "%.*s", (int)n, text);
     (void)snprintf(name.tag, sizeof(name.tag), "%.*s", NAME_MAX_LEN, tag);
-    if (!name_valid(name.name) || name.name[strspn(name.name, NAME_CHARS)] ||
+    if ((slash && !name_valid(name.team)) || !name_valid(name.name) ||
+        name.name[strspn(name.name, NAME_CHARS)] ||
         (text[strcspn(text, ":")] && !e2b_tag_valid(name.tag)))
         return err_name(err, EINVAL, "invalid_field",
                         "a template's name must be at most %d lower-case letters, digits, '-' or "
                         "'_', a letter or digit first; a tag may follow a colon",
                         NAME_MAX_LEN);
+    (void)snprintf(name.ref, sizeof(name.ref), "%s%s%s", name.team, name.team[0] ? "/" : "",
+                   name.name);
     *ret_name = name;
     return 0;
 }
 
+int e2b_name_own(const struct request *req, const char *text, struct e2b_name *ret_name,
+                 struct err *err)
+{
+    int r = e2b_name_parse(req, text, ret_name, err);
+    if (r >= 0 && ret_name->team[0])
+        r = err_name(err, EPERM, "forbidden", "template '%s' is another team's", ret_name->ref);
+    return r;
+}
+
 static int unknown(struct err *err, const struct e2b_name *name)
 {
-    return err_name(err, ENOENT, "template_not_found", "template '%s%s%s' not found", name->name,
+    return err_name(err, ENOENT, "template_not_found", "template '%s%s%s' not found", name->ref,
                     name->tag[0] ? ":" : "", name->tag);
 }
 
@@ -83,7 +109,7 @@ static int read_ask(struct request *req, const char *member, json_t **ret_object
     if (r < 0)
         return r;
     const char *text = json_string_value(json_object_get(*ret_object, member));
-    r = e2b_name_parse(req, text ? text : "", ret_name, err);
+    r = e2b_name_own(req, text ? text : "", ret_name, err);
     if (r < 0)
         return r;
     json_t *list = json_object_get(*ret_object, "tags");
@@ -163,12 +189,12 @@ int e2b_tags_list(struct request *req, struct err *err)
         r = template_list(req->core, req->owner, &list, &n, err);
     if (r < 0)
         return r;
-    size_t len = strlen(name.name);
+    size_t len = strlen(name.ref);
     jout_open(&j, NULL, '[');
     for (size_t i = 0; i < n; i++) {
-        const char *rest = list[i].name + len;
+        const char *rest = list[i].as + len;
         char build[TEMPLATE_BUILD_ID_SIZE];
-        if (strncmp(list[i].name, name.name, len) != 0 || (*rest && *rest != ':'))
+        if (strncmp(list[i].as, name.ref, len) != 0 || (*rest && *rest != ':'))
             continue;
         template_build_of(&list[i], build);
         found++;

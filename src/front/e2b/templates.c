@@ -11,7 +11,7 @@
 
 /* One name with all its tags. */
 struct group {
-    char name[NAME_MAX_LEN + 1];
+    char name[OWNER_MAX + NAME_MAX_LEN + 1]; /* behind its team's where that is another */
     const struct template *t; /* the default tag, or the first there is; NULL: none is ready */
     const struct template_build *b; /* the newest; NULL: nobody built it */
     size_t n_builds;
@@ -35,7 +35,7 @@ static void groups_done(struct groups *g)
 
 static struct group *group_of(struct groups *g, const char *name)
 {
-    char bare[NAME_MAX_LEN + 1];
+    char bare[OWNER_MAX + NAME_MAX_LEN + 1];
     (void)snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(name, ":"), name);
     for (size_t i = 0; i < g->n; i++)
         if (strcmp(g->items[i].name, bare) == 0)
@@ -57,7 +57,7 @@ static int collect(struct request *req, struct groups *g, struct err *err)
         return err_set(err, ENOMEM, "cannot allocate the templates");
     for (size_t i = 0; i < g->n_templates; i++) { /* by name: "x" before "x:tag" */
         const struct template *t = &g->templates[i];
-        struct group *at = group_of(g, t->name);
+        struct group *at = group_of(g, t->as);
         if (!at->t)
             at->t = t;
         if (!at->created_ms || t->created_ms < at->created_ms)
@@ -190,9 +190,9 @@ int e2b_template_get(struct request *req, struct err *err)
         r = collect(req, &g, err);
     if (r < 0)
         return r;
-    const struct group *at = group_of(&g, name.name);
+    const struct group *at = group_of(&g, name.ref);
     if (!at->t && !at->b)
-        return not_found(err, name.name);
+        return not_found(err, name.ref);
     jout_open(&j, NULL, '{');
     put_group(&j, at);
     jout_open(&j, "builds", '[');
@@ -229,16 +229,15 @@ int e2b_template_alias(struct request *req, struct err *err)
         r = collect(req, &g, err);
     if (r < 0)
         return r;
-    const struct group *at = group_of(&g, name.name);
+    const struct group *at = group_of(&g, name.ref);
     bool public = at->t && at->t->public, there = at->t || at->b;
     if (name.tag[0]) {
-        char full[TEMPLATE_NAME_SIZE];
-        (void)snprintf(full, sizeof(full), "%s:%s", name.name, name.tag);
+        char full[TEMPLATE_REF_SIZE];
+        (void)snprintf(full, sizeof(full), "%s:%s", name.ref, name.tag);
         there = template_get(req->core, req->owner, full, &t, NULL) >= 0;
         template_done(&t);
     }
-    const char *ours =
-        strcmp(name.name, "code-interpreter-v1") == 0 ? "code-interpreter" : name.name;
+    const char *ours = e2b_known_name(req, name.ref);
     if (!there && image_resolve(req->core, req->owner, ours, &image, NULL, NULL) >= 0) {
         there = !name.tag[0] || strcmp(name.tag, TEMPLATE_TAG) == 0;
         public = image.public;
@@ -246,7 +245,7 @@ int e2b_template_alias(struct request *req, struct err *err)
     if (!there)
         return not_found(err, req->args[0]);
     jout_open(&j, NULL, '{');
-    jout_str(&j, "templateID", name.name);
+    jout_str(&j, "templateID", name.ref);
     jout_bool(&j, "public", public);
     jout_close(&j, '}');
     return reply_json(req, 200, &j);
@@ -260,7 +259,7 @@ int e2b_template_delete(struct request *req, struct err *err)
         int r = checkpoint_remove(req->core, req->owner, NULL, c.id, err);
         return r < 0 ? r : reply_empty(req);
     }
-    int r = e2b_name_parse(req, req->args[0], &name, err);
+    int r = e2b_name_own(req, req->args[0], &name, err);
     if (r >= 0)
         r = template_forget(req->core, req->owner, name.name, err);
     if (r == -ENOENT)
@@ -296,7 +295,7 @@ int e2b_template_patch(struct request *req, struct err *err)
     _cleanup_(groups_done) struct groups g = { 0 };
     struct jout j = JOUT_INIT(&out);
     struct e2b_name name;
-    int r = e2b_name_parse(req, req->args[0], &name, err);
+    int r = e2b_name_own(req, req->args[0], &name, err);
     if (r >= 0)
         r = request_json(req, &object, err);
     if (r >= 0)

@@ -18,7 +18,8 @@ static void put_strings(struct jout *j, const char *key, char *const *list)
 
 static void put_members(struct jout *j, const struct image *i, const struct image_config *c)
 {
-    jout_str(j, "name", i->name);
+    jout_str(j, "name", i->as);
+    jout_str(j, "team", i->owner);
     jout_str(j, "id", i->id);
     jout_str(j, "digest", i->digest);
     jout_uint(j, "size_bytes", i->size_bytes);
@@ -93,8 +94,7 @@ int native_image_list(struct request *req, struct err *err)
     page_open(&page, "images");
     for (size_t i = 0; i < n; i++) { /* they come in order of their names */
         struct image_config config;
-        if (!page_takes(&page, images[i].name) ||
-            config_of(req->core, &images[i], &config, err) < 0)
+        if (!page_takes(&page, images[i].as) || config_of(req->core, &images[i], &config, err) < 0)
             continue; /* it was removed meanwhile */
         native_put_image(&page.json, NULL, &images[i], &config);
         image_config_done(&config);

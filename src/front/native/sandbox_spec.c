@@ -19,7 +19,7 @@ const char *const native_wakes[] = {
 
 #define ROW(member_, name_, ...) FIELD(struct sandbox_spec, member_, name_, __VA_ARGS__)
 static const struct field create_fields[] = {
-    ROW(template, "template", as_text, .max = TEMPLATE_NAME_SIZE - 1, .null_ok = true),
+    ROW(template, "template", as_text, .max = TEMPLATE_REF_SIZE - 1, .null_ok = true),
     ROW(image, "image", as_text, .max = 128),
     ROW(name, "name", as_text, .max = NAME_MAX_LEN, .null_ok = true),
     ROW(cpu_millis, "cpus", as_thousandths, .min = 0.05, .max = 4096),

@@ -181,7 +181,7 @@ static void put_template(struct jout *j, const struct template *t)
 {
     const struct sandbox_spec *s = &t->spec;
     jout_open(j, NULL, '{');
-    jout_str(j, "name", t->name);
+    jout_str(j, "name", t->as);
     jout_str(j, "team", t->owner);
     jout_bool(j, "public", t->public);
     jout_str(j, "image", s->image);
@@ -253,7 +253,7 @@ int native_template_list(struct request *req, struct err *err)
         return r;
     page_open(&page, "templates");
     for (size_t i = 0; i < n; i++)
-        if (page_takes(&page, list[i].name))
+        if (page_takes(&page, list[i].as))
             put_template(&page.json, &list[i]);
     template_list_free(list, n);
     return page_reply(req, &page);
