@@ -54,6 +54,19 @@ def test_names_may_be_as_long_as_they_may(api, make):
     api.ok("DELETE", f"/v1/checkpoints/{who}")
 
 
+def test_no_way_gives_a_sandbox_a_name_that_looks_like_an_id(api, make):
+    """It could stand for another sandbox."""
+    box = make(image="tiny")["id"]
+    mark = api.ok("POST", f"/v1/sandboxes/{box}/checkpoints", {})["id"]
+    before = len(api.list()["sandboxes"])
+    for method, path, body in (("POST", "/v1/sandboxes", {"image": "tiny"}), ("PATCH", f"/v1/sandboxes/{box}", {}),
+                               ("POST", f"/v1/checkpoints/{mark}/sandboxes", {})):
+        for name in (box, "b" * len(box)):
+            error = api.refused(400, "invalid_field", method, path, {**body, "name": name})
+            assert "shape of an id" in error["message"]
+    assert len(api.list()["sandboxes"]) == before
+
+
 def test_removing_one_hurts_no_other(api, box):
     marks = []
     for text in "abc":

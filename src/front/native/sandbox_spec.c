@@ -79,19 +79,6 @@ static int check_cpus(uint32_t cpu_millis, struct err *err)
     return 0;
 }
 
-static int check_name(const char *name, struct err *err)
-{
-    if (name && !name_valid(name))
-        return err_name(err, EINVAL, "invalid_field",
-                        "'name' must be letters, digits, '.', '_' and '-', at most %d, "
-                        "the first a letter or digit",
-                        NAME_MAX_LEN);
-    /* A name of an id's shape could stand for another sandbox. */
-    if (name && id_valid(name))
-        return err_name(err, EINVAL, "invalid_field", "'name' has the shape of an id");
-    return 0;
-}
-
 static int check_workdir(const char *workdir, struct err *err)
 {
     if (workdir && workdir[0] != '/')
@@ -136,8 +123,6 @@ int native_spec_read(struct request *req, struct sandbox_spec *spec, unsigned *r
         r = changes_of(seen, ret_changes, err);
     if (r >= 0)
         r = check_cpus(spec->cpu_millis, err);
-    if (r >= 0)
-        r = check_name(spec->name, err);
     if (r >= 0)
         r = check_workdir(spec->workdir, err);
     return r;
