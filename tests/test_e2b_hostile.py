@@ -294,6 +294,9 @@ def test_signatures_are_for_one_file_one_way_and_one_user(envd, api):
         assert get(wrong).status == 401, wrong
     up = bare.call("POST", f"/files?{signed(envd, 's.txt')}", b"x", {"Content-Type": "application/octet-stream"})
     assert up.status == 401
+    named = bare.call("GET", f"/files?{signed(envd, 's.txt')}", headers={"E2b-Sandbox-Id": envd.id})
+    assert named.body == b"signed"  # and nobody else's has to be looked at
+    assert bare.call("GET", f"/files?{signed(envd, 's.txt')}", headers={"E2b-Sandbox-Id": "x"}).status == 401
     # A wrong token is not made good by a right signature.
     assert envd.call("GET", f"/files?{signed(envd, 's.txt')}", headers={"X-Access-Token": "wrong"}).status == 401
 

@@ -27,13 +27,15 @@ int files_enter(struct request *req, const char *op, struct envd *ret_envd, stru
     char id[ID_SIZE];
     const char *header = request_header(req, "E2b-Sandbox-Id");
     const char *user = uri_param(&req->uri, "username");
-    if (header && id_valid(header))
+    if (header && !id_valid(header))
+        return err_name(err, EACCES, "unauthorized", "E2b-Sandbox-Id is no sandbox's id");
+    int r = header ? 0 : signature_find(req, op, id, err);
+    if (r < 0)
+        return r;
+    if (header)
         memcpy(id, header, sizeof(id));
-    else if (header || signature_find(req, op, id) < 0)
-        return err_name(err, EACCES, "unauthorized",
-                        "no sandbox is named, or the link is not signed for one that is here");
     *ret_envd = (struct envd){ 0 };
-    int r = envd_go_in(req, id, true, ret_envd, err);
+    r = envd_go_in(req, id, true, ret_envd, err);
     if (r < 0)
         return r;
     r = signature_check(req, &ret_envd->s, op, err);

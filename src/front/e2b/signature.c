@@ -8,10 +8,14 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "core/token.h"
+#include "front/e2b/budget.h"
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
 
 #define SIGNED_MAX (16 * 1024) /* a path and a user, as long as a request line may be */
+#define SIGNATURE_LEN 46       /* "v1_" and 32 bytes in base64 */
+#define HASHES_PER_S 20000     /* for links that name no sandbox: some 60 ms of one cpu */
+#define HASH_BYTES 512         /* hashed in about the time that a hash's rest takes */
 
 static const char *param(const struct request *req, const char *name)
 {
@@ -69,17 +73,22 @@ int signature_check(struct request *req, const struct sandbox *s, const char *op
     return 0;
 }
 
-int signature_find(struct request *req, const char *op, char ret_id[ID_SIZE])
+int signature_find(struct request *req, const char *op, char ret_id[ID_SIZE], struct err *err)
 {
+    static struct budget budget = BUDGET_INIT(HASHES_PER_S);
     _cleanup_free_ char(*ids)[ID_SIZE] = NULL;
-    size_t n = 0;
-    if (!uri_param(&req->uri, "signature") || sandbox_ids(req->core, &ids, &n) < 0)
-        return -ENOENT;
+    size_t n = 0, len = strlen(param(req, "path")) + strlen(param(req, "username"));
+    if (strlen(param(req, "signature")) == SIGNATURE_LEN && sandbox_ids(req->core, &ids, &n) >= 0 &&
+        !budget_spend(&budget, n * (1 + len / HASH_BYTES), clock_mono_us()))
+        return err_name(err, EBUSY, "too_many_requests",
+                        "too many links that name no sandbox are being looked up; try again, or "
+                        "send the header E2b-Sandbox-Id");
     for (size_t i = 0; i < n; i++) {
         if (!matches(req, op, ids[i]))
             continue;
         memcpy(ret_id, ids[i], ID_SIZE);
         return 0;
     }
-    return -ENOENT;
+    return err_name(err, EACCES, "unauthorized",
+                    "no sandbox is named, or the link is not signed for one that is here");
 }
