@@ -106,6 +106,8 @@ HEADS = [
     "GET /a b HTTP/1.1\r\nHost: {host}\r\n\r\n", "G@T / HTTP/1.1\r\nHost: {host}\r\n\r\n", "GET x HTTP/1.1\r\nHost: {host}\r\n\r\n",
     "GET / HTTP/1.1\r\nHost: {host}, {host}\r\n\r\n", "GET / HTTP/1.1\r\nHost: {host}\r\nHost: other\r\n\r\n",
     "GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n", "GET //{host}@evil/ HTTP/2.0\r\nHost: {host}\r\n\r\n",
+    # behind the name a port, and nothing else
+    *(f"GET / HTTP/1.1\r\nHost: {{host}}{rest}\r\n\r\n" for rest in (":9999junk", ":", ":0", ":080", ":65536", ":80:80", ":80@evil", ":80/x", ": 80", ":80.evil")),
     "CONNECT {host}:80 HTTP/1.1\r\nHost: {host}\r\n\r\n",
     # each field of a head would be compared with all of these
     "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close" + ",a" * 15000 + "\r\n" + "B: c\r\n" * 120 + "\r\n",

@@ -43,6 +43,8 @@ int way_find(const struct head *h, const struct way_map *map, struct way *ret_wa
     struct way r = { 0 };
     const char *host = h->host.p;
     size_t n = h->host.n;
+    if (!preview_host_plain(host, n)) /* a server inside could take the rest for something else */
+        return -EINVAL;
     bool by_host = preview_host(host, n, map->domain, r.sandbox, &r.port);
     bool by_alias = !by_host && plates_find(map->plates, host, n, r.sandbox, &r.port);
     r.by_headers = !by_host && !by_alias && find_by_headers(h, &r);

@@ -30,6 +30,18 @@ size_t preview_name_len(const char *host, size_t n)
     return n > 0 && host[n - 1] == '.' ? n - 1 : n;
 }
 
+bool preview_host_plain(const char *host, size_t n)
+{
+    const char *end = host + n, *from = n && host[0] == '[' ? memchr(host, ']', n) : host;
+    const char *colon = n && from ? memchr(from, ':', (size_t)(end - from)) : NULL;
+    unsigned port;
+    if (!from)
+        return false;
+    if (n && host[0] == '[' && from + 1 != (colon ? colon : end))
+        return false;
+    return !colon || preview_port(colon + 1, (size_t)(end - colon - 1), &port);
+}
+
 bool preview_is_api(const char *host, size_t n, const char *domain)
 {
     n = preview_name_len(host, n);
@@ -47,6 +59,8 @@ bool preview_is_below(const char *host, size_t n, const char *domain)
 bool preview_host(const char *host, size_t n, const char *domain, char ret_id[ID_SIZE],
                   unsigned *ret_port)
 {
+    if (!preview_host_plain(host, n))
+        return false;
     n = preview_name_len(host, n);
     const char *dash = memchr(host, '-', n < PORT_DIGITS + 1 ? n : PORT_DIGITS + 1);
     size_t d = strlen(domain);
