@@ -15,6 +15,9 @@ extend()
     printf '%s\n' 'export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox --disable-dev-shm-usage \
 --disable-gpu --no-first-run --no-default-browser-check --password-store=basic --test-type"' \
         >"$1/etc/chromium.d/warren"
+    # Where rules name hosts, a hello that may hide another name does not pass.
+    install -d "$1/etc/chromium/policies/managed"
+    printf '{"EncryptedClientHelloEnabled": false}\n' >"$1/etc/chromium/policies/managed/warren.json"
     printf '<!doctype html><meta http-equiv="refresh" content="0; url=vnc.html?autoconnect=1&resize=scale">\n' \
         >"$1/usr/share/novnc/index.html"
     ln -s /usr/share/novnc "$1/opt/noVNC" # where the SDK looks

@@ -148,9 +148,10 @@ struct policy_answer outlet_judge(struct outlet *o, enum policy_name named)
                              .to = o->rec.to,
                              .port = o->rec.port,
                              .named = named,
+                             .name = o->rec.name, /* of POLICY_NAME_HIDDEN */
                              .pinned = names };
     f.n_pinned = pins_names(o->net->pins, &o->rec.to, clock_mono_ms(), names);
-    if (f.n_pinned) /* for the log */
+    if (f.n_pinned && named != POLICY_NAME_HIDDEN) /* for the log */
         (void)snprintf(o->rec.name, sizeof(o->rec.name), "%s", names[0]);
     return policy_judge(&o->net->policy, &limits, &f);
 }
@@ -192,7 +193,8 @@ static void on_dialled(struct dial *d, int fd)
 
 static void dial(struct outlet *o)
 {
-    const char *said = o->named == POLICY_NAME_GIVEN ? o->rec.name : "";
+    bool named = o->named == POLICY_NAME_GIVEN || o->named == POLICY_NAME_HIDDEN;
+    const char *said = named ? o->rec.name : "";
     int r = dial_begin(&o->dial, o->net, &o->rec.to, o->rec.port, said, on_dialled);
     if (r < 0)
         fail(o, -r);

@@ -59,11 +59,12 @@ void outlet_read_opening(struct outlet *o)
     switch (what) {
     case OPENING_MORE: outlet_wait_opening(o); return;
     case OPENING_TLS:
+    case OPENING_TLS_ENCRYPTED: /* to a tap, which can decrypt no other name, it is like any */
         if (tap_takes(o->net, name, &o->rec.to, o->rec.port)) {
             hand_over(o, name);
             return;
         }
-        o->named = POLICY_NAME_GIVEN;
+        o->named = what == OPENING_TLS ? POLICY_NAME_GIVEN : POLICY_NAME_HIDDEN;
         memcpy(o->rec.name, name, sizeof(name));
         break;
     case OPENING_OTHER: o->named = POLICY_NAME_NONE; break;

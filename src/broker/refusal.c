@@ -13,7 +13,8 @@ static const char *limit(enum policy_why why)
     case POLICY_BY_RULE:
     case POLICY_BY_DEFAULT:
     case POLICY_BY_PLACE:
-    case POLICY_BY_MISMATCH: break;
+    case POLICY_BY_MISMATCH:
+    case POLICY_BY_HIDDEN: break;
     }
     return NULL;
 }
@@ -26,6 +27,7 @@ static const char *reason(enum policy_why why)
     case POLICY_BY_PLACE:
         return ": a private or reserved address, which the operator has not opened";
     case POLICY_BY_MISMATCH: return ": the request names another host than was resolved";
+    case POLICY_BY_HIDDEN: return ": the name in its TLS may be another than can be read";
     case POLICY_BY_RULE:
     case POLICY_BY_CONNECTIONS:
     case POLICY_BY_PACE:

@@ -108,7 +108,8 @@ const char *network_reason(const struct broker_record *r)
                                            [POLICY_BY_MISMATCH] = "name_mismatch",
                                            [POLICY_BY_CONNECTIONS] = "connections_limit",
                                            [POLICY_BY_PACE] = "connections_per_s_limit",
-                                           [POLICY_BY_BYTES] = "bytes_limit" };
+                                           [POLICY_BY_BYTES] = "bytes_limit",
+                                           [POLICY_BY_HIDDEN] = "encrypted_name" };
     return r->why < ARRAY_LEN(reasons) ? reasons[r->why] : "no_rule";
 }
 

@@ -14,6 +14,9 @@
 #define RANDOM_SIZE 32
 #define SESSION_MAX 32
 #define EXTENSION_NAME 0
+#define EXTENSION_ESNI 0xffce      /* of the drafts before ECH */
+#define EXTENSION_ECH_FIRST 0xfe08 /* of its drafts; */
+#define EXTENSION_ECH 0xfe0d       /* as it is now */
 #define NAME_HOST 0
 
 struct span {
@@ -102,14 +105,21 @@ static int read_name(struct span ext, char ret_name[HOST_SIZE])
     return host_canon((const char *)name.p, name.n, ret_name) < 0 ? -EBADMSG : 0;
 }
 
+static bool is_encrypted(size_t type)
+{
+    return type == EXTENSION_ESNI || (type >= EXTENSION_ECH_FIRST && type <= EXTENSION_ECH);
+}
+
 static int read_extensions(struct span all, char ret_name[HOST_SIZE])
 {
+    bool encrypted = false;
     int r = -ENOENT;
     while (all.n) {
         size_t type;
         struct span ext;
         if (!take_number(&all, 2, &type) || !take_vector(&all, 2, &ext))
             return -EBADMSG;
+        encrypted |= is_encrypted(type);
         if (type != EXTENSION_NAME)
             continue;
         if (r != -ENOENT) /* a second one: who says which counts? */
@@ -118,7 +128,7 @@ static int read_extensions(struct span all, char ret_name[HOST_SIZE])
         if (r < 0)
             return r;
     }
-    return r;
+    return r == 0 && encrypted ? HELLO_ENCRYPTED : r;
 }
 
 int hello_read(const void *p, size_t n, char ret_name[HOST_SIZE])
@@ -139,7 +149,7 @@ int hello_read(const void *p, size_t n, char ret_name[HOST_SIZE])
     if (!take_vector(&s, 2, &extensions) || s.n)
         return -EBADMSG;
     r = read_extensions(extensions, name);
-    if (r == 0)
+    if (r >= 0)
         memcpy(ret_name, name, sizeof(name));
     return r;
 }

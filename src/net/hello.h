@@ -2,7 +2,8 @@
  *
  * Given all bytes that a client has sent so far. The whole message is read before a name is
  * believed: one name, once, in a form that can be compared; anything that two readers could
- * read in two ways is malformed. Decides nothing, decrypts nothing. Pure functions. */
+ * read in two ways is malformed. A hello with an encrypted one inside (ECH) says so: its real name, if there
+ * is one, cannot be read, and whether there is one cannot be told. Decides nothing. Pure functions. */
 #pragma once
 #include <stddef.h>
 
@@ -10,6 +11,8 @@
 
 #define HELLO_MAX (16 * 1024) /* bytes on the wire; post-quantum ones have some 2 KiB */
 
-/* 0: ret_name is canonical. -EAGAIN: more bytes are needed. -ENOENT: a whole ClientHello without a
+#define HELLO_ENCRYPTED 1
+
+/* 0: ret_name is canonical. HELLO_ENCRYPTED: so it is, and a server may go by another name. -EAGAIN: more bytes are needed. -ENOENT: a whole ClientHello without a
  * name. -EBADMSG: malformed, too long, or not a ClientHello. */
 int hello_read(const void *p, size_t n, char ret_name[HOST_SIZE]);

@@ -79,6 +79,23 @@ TEST(the_name_is_found)
     CHECK_STR(name, "a.test");
 }
 
+TEST(a_hello_that_may_hold_another_name_says_so)
+{
+    static const struct parts cases[] = {
+        { BYTES(A_TEST "\xfe\x0d\0\2xx"), 0 },
+        { BYTES("\xfe\x0d\0\0" A_TEST), 0 },
+        { BYTES(A_TEST "\xfe\x08\0\0"), 3 }, /* a draft of it */
+        { BYTES("\xff\xce\0\0" A_TEST), 0 }, /* ESNI */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char name[HOST_SIZE];
+        CHECK_EQ(read_it(cases[i], name), HELLO_ENCRYPTED);
+        CHECK_STR(name, "a.test");
+    }
+    char name[HOST_SIZE];
+    CHECK_EQ(read_it((struct parts){ BYTES("\xfe\x0d\0\0"), 0 }, name), -ENOENT);
+}
+
 TEST(records_and_segments_may_cut_it_anywhere)
 {
     for (size_t record = 1; record < 80; record++) {

@@ -30,6 +30,7 @@ static enum opening read_tls(const uint8_t *p, size_t n, char ret_name[HOST_SIZE
         return OPENING_OTHER;
     switch (hello_read(p, n, ret_name)) {
     case 0: return OPENING_TLS;
+    case HELLO_ENCRYPTED: return OPENING_TLS_ENCRYPTED;
     case -EAGAIN: return OPENING_MORE;
     default: return OPENING_BAD;
     }
@@ -103,6 +104,19 @@ static bool may_be_method(const uint8_t *p, size_t n, size_t line)
     return n > 0 && p[n] == ' ' && !has_control(p + n, line - n);
 }
 
+/* Behind a load balancer, servers first read where a client comes from, as a line or as a block, and
+ * then a request. OTHER: it is neither. */
+static enum opening read_proxy(const uint8_t *p, size_t n)
+{
+    static const char line[] = "PROXY ", block[] = "\r\n\r\n\0\r\nQUIT\n";
+    size_t of_line = sizeof(line) - 1, of_block = sizeof(block) - 1;
+    bool like_line = strncasecmp((const char *)p, line, n < of_line ? n : of_line) == 0;
+    bool like_block = memcmp(p, block, n < of_block ? n : of_block) == 0;
+    if ((like_line && n >= of_line) || (like_block && n >= of_block))
+        return OPENING_BAD;
+    return like_line || like_block ? OPENING_MORE : OPENING_OTHER;
+}
+
 /* A page is asked for, whatever version is claimed or none: before there were versions a URL could name the
  * host, and what claims to be another protocol some servers of HTTP answer as their own. */
 static bool asks_for_page(const char *method, size_t n, const char *rest, size_t n_rest)
@@ -140,10 +154,13 @@ static enum opening read_line(const uint8_t *p, size_t n)
                : OPENING_OTHER;
 }
 
+/* Bytes that some server skips before a request. Many other protocols begin with a length and so with zeros:
+ * what follows tells them apart. */
 static size_t blanks(const uint8_t *p, size_t n)
 {
     size_t i = 0;
-    while (i < n && (p[i] == '\r' || p[i] == '\n' || p[i] == ' ' || odd_blank(p[i])))
+    while (i < n &&
+           (p[i] == '\r' || p[i] == '\n' || p[i] == ' ' || p[i] == '\0' || odd_blank(p[i])))
         i++;
     return i;
 }
@@ -151,8 +168,9 @@ static size_t blanks(const uint8_t *p, size_t n)
 static enum opening read_any(const uint8_t *p, size_t n, char ret_name[HOST_SIZE])
 {
     size_t skipped = blanks(p, n);
-    if (skipped == n)
-        return OPENING_MORE;
+    enum opening proxied = n ? read_proxy(p, n) : OPENING_MORE;
+    if (proxied != OPENING_OTHER || skipped == n)
+        return proxied == OPENING_BAD ? OPENING_BAD : OPENING_MORE;
     if (skipped) { /* servers skip these and read a request behind them */
         enum opening behind = read_line(p + skipped, n - skipped);
         return behind == OPENING_HTTP ? OPENING_BAD : behind;
@@ -183,7 +201,7 @@ enum opening opening_ended(const void *p, size_t n, bool greeted)
     const uint8_t *said = p;
     if (n == 0)
         return OPENING_OTHER;
-    if (said[0] == TLS_HANDSHAKE || says_http(p, n))
+    if (said[0] == TLS_HANDSHAKE || says_http(p, n) || read_proxy(said, n) == OPENING_BAD)
         return OPENING_BAD;
     size_t from = blanks(said, n), method = from;
     while (method < n && token_char(said[method]))

@@ -71,6 +71,18 @@ TEST(what_is_spoken_is_told_by_the_first_bytes)
         { BYTES("PING\r\n"), OPENING_OTHER, OPENING_BAD },
         { BYTES("*1\r\n$4\r\nPING\r\n"), OPENING_OTHER, OPENING_BAD },
         { BYTES("\0\0\0\x8\4\xd2\x16\x2f"), OPENING_OTHER, OPENING_BAD }, /* a database's */
+        { BYTES("\0"), OPENING_MORE, OPENING_MORE },
+        { BYTES("\0\0\0\x2e\0\x12\0\4\0\0\0\1\0\6x"), OPENING_OTHER, OPENING_BAD }, /* Kafka's */
+        { BYTES("\0me\0you\0vt100/9600\0"), OPENING_OTHER, OPENING_BAD },           /* rlogin's */
+        { BYTES("\0GET / HTTP/1.1\r\n"), OPENING_BAD, OPENING_BAD },
+        { BYTES("\0\r\n\0 GET / HTTP/1.1\r\n"), OPENING_BAD, OPENING_BAD },
+        { BYTES("PROX"), OPENING_MORE, OPENING_MORE },
+        { BYTES("PROXY TCP4 1.2.3.4"), OPENING_BAD, OPENING_BAD },
+        { BYTES("proxy unknown\r\nGET / HTTP/1.1\r\n"), OPENING_BAD, OPENING_BAD },
+        { BYTES("PROXYING is no preface\r\n"), OPENING_OTHER, OPENING_BAD },
+        { BYTES("\r\n\r\n\0\r\nQUIT"), OPENING_MORE, OPENING_MORE },
+        { BYTES("\r\n\r\n\0\r\nQUIT\n\x21\x11"), OPENING_BAD, OPENING_BAD },
+        { BYTES("\r\n\r\n\0\r\nQUIX\n"), OPENING_OTHER, OPENING_BAD },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char name[HOST_SIZE];
@@ -103,4 +115,6 @@ TEST(what_ends_too_early_is_told_by_what_there_is)
     CHECK_EQ(opening_ended("GET /", 5, true),
              OPENING_OTHER); /* not HTTP, of which no server greets */
     CHECK_EQ(opening_ended("GET / HTTP/1.1", 14, true), OPENING_BAD);
+    CHECK_EQ(opening_ended("PROXY TCP4", 10, false), OPENING_BAD);
+    CHECK_EQ(opening_ended("\0\0GET /", 7, false), OPENING_BAD);
 }

@@ -75,6 +75,11 @@ static enum fit host_fits(const struct policy_rule *rule, const struct policy_fl
         if (!host_matches(rule->host, f->name))
             return FIT_NO;
         return !rule->allow || pinned(f, f->name) ? FIT_YES : FIT_MISMATCH;
+    case POLICY_NAME_HIDDEN:
+        if (rule->allow)
+            return host_matches(rule->host, f->name) ? FIT_MISMATCH : FIT_NO;
+        return host_matches(rule->host, f->name) || any_pin_matches(f, rule->host) ? FIT_YES
+                                                                                   : FIT_NO;
     case POLICY_NAME_NONE: return any_pin_matches(f, rule->host) ? FIT_YES : FIT_NO;
     case POLICY_NAME_BAD: return !rule->allow && any_pin_matches(f, rule->host) ? FIT_YES : FIT_NO;
     case POLICY_NAME_UNKNOWN:
@@ -114,7 +119,10 @@ struct policy_answer policy_judge(const struct policy *p, const struct policy_li
         }
     }
     if (mismatched)
-        return (struct policy_answer){ POLICY_DENY, POLICY_BY_MISMATCH, mismatched };
+        return (struct policy_answer){ POLICY_DENY,
+                                       f->named == POLICY_NAME_HIDDEN ? POLICY_BY_HIDDEN
+                                                                      : POLICY_BY_MISMATCH,
+                                       mismatched };
     return (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
 }
 

@@ -83,6 +83,7 @@ enum policy_name {
     POLICY_NAME_UNKNOWN, /* its first bytes were not read yet */
     POLICY_NAME_NONE,    /* it speaks something that names no host */
     POLICY_NAME_GIVEN,   /* TLS or HTTP, and this is the name */
+    POLICY_NAME_HIDDEN,  /* TLS with a name, and perhaps another one that is encrypted */
     POLICY_NAME_BAD,     /* TLS or HTTP without a name, or with one that cannot be read */
 };
 
@@ -91,7 +92,7 @@ struct policy_flow {
     struct address to;
     uint16_t port;
     enum policy_name named;
-    const char *name;          /* POLICY_NAME_GIVEN: canonical */
+    const char *name;          /* POLICY_NAME_GIVEN, POLICY_NAME_HIDDEN: canonical */
     const char *const *pinned; /* names that were resolved to this address, canonical */
     size_t n_pinned;
 };
@@ -106,12 +107,14 @@ enum policy_why {
     POLICY_BY_CONNECTIONS, /* too many are open */
     POLICY_BY_PACE,        /* too many were begun within a second */
     POLICY_BY_BYTES,       /* its sum of bytes is used up */
+    /* again on where to; last, as numbers are kept in logs */
+    POLICY_BY_HIDDEN, /* a rule allows the name that can be read, and another may be meant */
 };
 
 struct policy_answer {
     enum policy_verdict verdict;
     enum policy_why why;
-    const struct policy_rule *rule; /* POLICY_BY_RULE, POLICY_BY_MISMATCH; keeps: the policy's */
+    const struct policy_rule *rule; /* of POLICY_BY_RULE, _MISMATCH, _HIDDEN; keeps: the policy's */
 };
 
 struct policy_answer policy_judge(const struct policy *p, const struct policy_limits *limits,

@@ -97,6 +97,20 @@ TEST(a_rule_by_host_needs_a_name_that_can_be_read)
              POLICY_ALLOW);
 }
 
+TEST(a_rule_by_host_allows_no_name_that_may_be_another)
+{
+    struct try t = { IP, 443, POLICY_NAME_HIDDEN, "a.test", "a.test" };
+    CHECK_EQ(verdict("allow a.test", t), POLICY_DENY);
+    CHECK_EQ(verdict("allow a.test\nallow *", t), POLICY_ALLOW);
+    CHECK_EQ(verdict("allow 93.184.216.34", t), POLICY_ALLOW);
+    CHECK_EQ(verdict("deny a.test\nallow *", t), POLICY_DENY);
+    t.name = "b.test";
+    CHECK_EQ(verdict("deny a.test\nallow *", t), POLICY_DENY);
+    CHECK_EQ(verdict("deny c.test\nallow *", t), POLICY_ALLOW);
+    _cleanup_(policy_done) struct policy q = rules("allow b.test");
+    CHECK_EQ(judge(&q, &t).why, POLICY_BY_HIDDEN);
+}
+
 TEST(the_first_bytes_are_waited_for_only_where_they_matter)
 {
     struct try pin = { IP, 443, UNKNOWN, NULL, "a.test" }, bare = { IP, 443, UNKNOWN, NULL, NULL };

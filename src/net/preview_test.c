@@ -40,12 +40,12 @@ TEST(preview_host_is_port_id_and_domain)
 
 TEST(nothing_but_a_port_follows_the_name)
 {
-    static const char *const good[] = { "",         "a",        "a:1",        "a:65535", "A.test.:80",
-                                        "[::1]:80", "[fd77::2]", "127.0.0.1:9" };
-    static const char *const bad[] = { "a:",       "a:0",     "a:080",     "a:65536",  "a:9999junk",
-                                       "a:80:80",  "a: 80",   "a:80 ",     "a:+80",    "a:80/x",
-                                       "a:80@b",   "[::1",    "[::1]x:80", "[::1]:8a", "a:80,b:80",
-                                       "a:80.evil" };
+    static const char *const good[] = { "",           "a",        "a:1",       "a:65535",
+                                        "A.test.:80", "[::1]:80", "[fd77::2]", "127.0.0.1:9" };
+    static const char *const bad[] = { "a:",         "a:0",      "a:080",     "a:65536",
+                                       "a:9999junk", "a:80:80",  "a: 80",     "a:80 ",
+                                       "a:+80",      "a:80/x",   "a:80@b",    "[::1",
+                                       "[::1]x:80",  "[::1]:8a", "a:80,b:80", "a:80.evil" };
     for (size_t i = 0; i < ARRAY_LEN(good); i++)
         CHECK(preview_host_plain(good[i], strlen(good[i])));
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
