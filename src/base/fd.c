@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 int fd_wait(int fd, short events, int timeout_ms)
 {
@@ -22,6 +24,26 @@ int fd_wait(int fd, short events, int timeout_ms)
     }
 }
 
+int fd_wait_by(int fd, short events, int64_t deadline_ms)
+{
+    int64_t left = deadline_ms - clock_mono_ms();
+    int r = fd_wait(fd, events, left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left);
+    return r == 0 ? -ETIMEDOUT : r;
+}
+
+/* After EAGAIN: wait where the descriptor never blocks. One that does has a limit of its own
+ * (SO_RCVTIMEO, SO_SNDTIMEO), and that has passed. */
+static int wait_again(int fd, short events)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return -errno;
+    if (!(flags & O_NONBLOCK))
+        return -ETIMEDOUT;
+    int r = fd_wait(fd, events, -1);
+    return r < 0 ? r : 0;
+}
+
 int fd_read_full(int fd, void *p, size_t n)
 {
     char *at = p;
@@ -33,9 +55,49 @@ int fd_read_full(int fd, void *p, size_t n)
         } else if (r == 0) {
             return -EPIPE;
         } else if (errno == EAGAIN) {
-            (void)fd_wait(fd, POLLIN, -1);
+            int k = wait_again(fd, POLLIN);
+            if (k < 0)
+                return k;
         } else if (errno != EINTR) {
             return -errno;
+        }
+    }
+    return 0;
+}
+
+int fd_read_by(int sock, void *p, size_t n, int64_t deadline_ms)
+{
+    char *at = p;
+    while (n > 0) {
+        int k = fd_wait_by(sock, POLLIN, deadline_ms);
+        if (k < 0)
+            return k;
+        ssize_t r = recv(sock, at, n, MSG_DONTWAIT);
+        if (r == 0)
+            return -EPIPE;
+        if (r < 0 && errno != EAGAIN && errno != EINTR)
+            return -errno;
+        if (r > 0) {
+            at += r;
+            n -= (size_t)r;
+        }
+    }
+    return 0;
+}
+
+int fd_write_by(int sock, const void *p, size_t n, int64_t deadline_ms)
+{
+    const char *at = p;
+    while (n > 0) {
+        int k = fd_wait_by(sock, POLLOUT, deadline_ms);
+        if (k < 0)
+            return k;
+        ssize_t r = send(sock, at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (r < 0 && errno != EAGAIN && errno != EINTR)
+            return -errno;
+        if (r > 0) {
+            at += r;
+            n -= (size_t)r;
         }
     }
     return 0;
@@ -53,7 +115,9 @@ int fd_write_full(int fd, const void *p, size_t n)
         } else if (errno == ENOTSOCK && is_socket) {
             is_socket = false;
         } else if (errno == EAGAIN) {
-            (void)fd_wait(fd, POLLOUT, -1);
+            int k = wait_again(fd, POLLOUT);
+            if (k < 0)
+                return k;
         } else if (errno != EINTR) {
             return -errno;
         }
@@ -116,10 +180,11 @@ static int send_msg(int sock, const void *p, size_t n, const int *fds, size_t nf
         ssize_t r = sendmsg(sock, &m, MSG_NOSIGNAL | flags);
         if (r >= 0)
             return (size_t)r == n ? 0 : -EMSGSIZE;
-        if (errno == EAGAIN && !(flags & MSG_DONTWAIT))
-            (void)fd_wait(sock, POLLOUT, -1);
-        else if (errno != EINTR)
-            return -errno;
+        int k = errno == EAGAIN && !(flags & MSG_DONTWAIT) ? wait_again(sock, POLLOUT)
+                : errno == EINTR                           ? 0
+                                                           : -errno;
+        if (k < 0)
+            return k;
     }
 }
 

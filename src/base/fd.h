@@ -1,7 +1,9 @@
 /* fd - whole reads and writes, and descriptors passed over a unix socket.
  *
- * Everything restarts on EINTR. The *_full calls block (or wait with poll on a
- * non-blocking fd); deadlines are monotonic milliseconds, -1 for none. */
+ * Everything restarts on EINTR. The *_full calls are for those whom we trust to go on: they block (or wait
+ * with poll on a non-blocking fd), and end with -ETIMEDOUT only where the socket itself has a limit, which
+ * each byte renews. The *_by calls are for what a sandbox may hold up: their deadline, in monotonic
+ * milliseconds, is for the whole. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +15,10 @@
 int fd_read_full(int fd, void *p, size_t n);        /* 0; -EPIPE if it ended early */
 int fd_write_full(int fd, const void *p, size_t n); /* 0 or -errno; never SIGPIPE on sockets */
 int fd_set_nonblock(int fd, bool on);
-int fd_wait(int fd, short events, int timeout_ms); /* revents, 0 on time-out, -errno */
+int fd_wait(int fd, short events, int timeout_ms);         /* revents, 0 on time-out, -errno */
+int fd_wait_by(int fd, short events, int64_t deadline_ms); /* revents, -ETIMEDOUT, -errno */
+int fd_read_by(int sock, void *p, size_t n, int64_t deadline_ms);
+int fd_write_by(int sock, const void *p, size_t n, int64_t deadline_ms);
 
 /* One datagram (SOCK_SEQPACKET) with descriptors. fd_recv_msg returns the length, 0 at end of
  * stream, and -EMSGSIZE for a cut message; the caller owns ret_fds[0..*ret_nfds). */

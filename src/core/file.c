@@ -8,7 +8,8 @@
 #include "core/file_codec.h"
 #include "core/init_conn.h"
 
-#define STALL_MS 60000 /* a sandbox that takes no byte for this long: frozen, or starved */
+#define STALL_MS 60000  /* a sandbox that takes no byte for this long: frozen, or starved */
+#define QUIET_MS 600000 /* one that walks a tree may find nothing to tell of for long */
 #define BEGIN_MS 10000
 #define GATHER_MAX (128 * 1024)  /* small frames go out together: many files are many frames */
 #define GATHER_FRAME (16 * 1024) /* what is larger goes out by itself, uncopied */
@@ -207,14 +208,46 @@ static int take_frame(struct file_call *call, const struct init_frame *f, struct
     return -EPROTO;
 }
 
+/* How long it may tell nothing. Whoever does the work runs among the sandbox's processes, where root can
+ * stop it, so nobody waits for it for ever; but a watch may have nothing to tell. */
+static int patience_ms(const struct file_call *call)
+{
+    switch (call->op) {
+    case WIRE_FILE_WATCH: return call->ready ? -1 : QUIET_MS;
+    case WIRE_FILE_READ:
+    case WIRE_FILE_STAT:
+    case WIRE_FILE_MKDIR:
+    case WIRE_FILE_CHMOD:
+    case WIRE_FILE_CHOWN:
+    case WIRE_FILE_SYMLINK:
+    case WIRE_FILE_XATTRS:
+    case WIRE_FILE_XATTR_SET:
+    case WIRE_FILE_XATTR_RM: return STALL_MS;
+    case WIRE_FILE_WRITE:
+    case WIRE_FILE_LIST:
+    case WIRE_FILE_MOVE:
+    case WIRE_FILE_COPY:
+    case WIRE_FILE_REMOVE:
+    case WIRE_FILE_TRUNCATE:
+    case WIRE_FILE_USAGE:
+    case WIRE_FILE_FIND:
+    case WIRE_FILE_SEARCH:
+    case WIRE_FILE_REPLACE:
+    case WIRE_FILE_TREE_OUT:
+    case WIRE_FILE_TREE_IN: break;
+    }
+    return QUIET_MS;
+}
+
 int file_next(struct file_call *call, int timeout_ms, int hangup_fd, struct file_event *ret_ev,
               struct err *err)
 {
     struct init_frame f;
     if (call->done)
         return err_set(err, EPIPE, "the operation has ended");
-    int r = init_conn_recv(&call->conn, timeout_ms, hangup_fd, &f);
-    if (r == -ETIMEDOUT || r == -ECANCELED)
+    int r =
+        init_conn_recv(&call->conn, timeout_ms < 0 ? patience_ms(call) : timeout_ms, hangup_fd, &f);
+    if (r == -ECANCELED || (r == -ETIMEDOUT && timeout_ms >= 0))
         return r;
     if (r < 0)
         return lost(call, r, err);
@@ -247,7 +280,7 @@ ssize_t file_read(struct file_call *call, void *out, size_t max, int hangup_fd, 
 int file_call_check(struct file_call *call, int hangup_fd, struct err *err)
 {
     struct wire_header h;
-    int r = init_conn_peek(&call->conn, -1, hangup_fd, &h);
+    int r = init_conn_peek(&call->conn, patience_ms(call), hangup_fd, &h);
     if (r < 0)
         return r == -ECANCELED ? r : lost(call, r, err);
     if (h.type != WIRE_ERROR)

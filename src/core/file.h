@@ -85,7 +85,8 @@ struct file_event {
     struct err err; /* SKIPPED */
 };
 /* 1 and an event (file_event_done it), below zero a failure: the operation's own is named in err.
- * -ETIMEDOUT after timeout_ms (-1: none) without one, -ECANCELED when hangup_fd (-1: none) was
+ * -ETIMEDOUT after timeout_ms without one; with -1 the operation fails, with a name, when it has told nothing for
+ * as long as one of its kind may: a minute, or ten where a tree is walked. -ECANCELED when hangup_fd (-1: none) was
  * closed by its peer. */
 int file_next(struct file_call *call, int timeout_ms, int hangup_fd, struct file_event *ret_ev,
               struct err *err);

@@ -34,30 +34,6 @@ static int dial(struct core *core, const char *id)
     return take_fd(fd);
 }
 
-static int read_until(int fd, void *p, size_t n, int64_t until_ms)
-{
-    char *at = p;
-    while (n > 0) {
-        ssize_t r = recv(fd, at, n, MSG_DONTWAIT);
-        if (r > 0) {
-            at += r;
-            n -= (size_t)r;
-        } else if (r == 0) {
-            return -EPIPE;
-        } else if (errno == EAGAIN) {
-            int64_t left = until_ms - clock_mono_ms();
-            if (left <= 0)
-                return -ETIMEDOUT;
-            int w = fd_wait(fd, POLLIN, (int)left);
-            if (w < 0)
-                return w;
-        } else if (errno != EINTR) {
-            return -errno;
-        }
-    }
-    return 0;
-}
-
 static int ask(struct core *core, const char *id, enum wire_type type, const struct buf *payload,
                int wait_ms, struct buf *answer)
 {
@@ -69,7 +45,7 @@ static int ask(struct core *core, const char *id, enum wire_type type, const str
     if (r < 0)
         return r;
     unsigned char head[WIRE_HEADER_SIZE];
-    r = read_until(fd, head, sizeof(head), until);
+    r = fd_read_by(fd, head, sizeof(head), until);
     if (r < 0)
         return r;
     struct wire_header h;
@@ -80,7 +56,7 @@ static int ask(struct core *core, const char *id, enum wire_type type, const str
     r = buf_reserve(answer, h.len); /* -EMSGSIZE over ANSWER_MAX */
     if (r < 0)
         return r;
-    r = read_until(fd, answer->data, h.len, until);
+    r = fd_read_by(fd, answer->data, h.len, until);
     if (r < 0)
         return r;
     answer->len = h.len;

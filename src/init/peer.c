@@ -1,6 +1,7 @@
 #include "init/peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "init/frame.h"
 #include "init/ops.h"
 #include "init/park.h"
 #include "init/proc.h"
@@ -20,6 +22,8 @@
 #define OUT_MAX (256u * 1024)          /* gathered answers; gathering stops far below */
 #define FLUSH_MAX (512u * 1024)        /* of one peer in one round: the others wait no longer */
 #define PATIENCE_MS 30000              /* for a request to be whole, for an answer to be taken */
+#define ACCEPT_MS 100                  /* until the next try where nobody can be let in */
+#define REFUSAL_MAX 1024               /* the frame that says so */
 
 TAILQ_HEAD(peer_list, peer);
 
@@ -28,11 +32,14 @@ static struct {
     size_t n;
     size_t inputs; /* bytes held by `in` of all */
     struct watch listener;
+    int spare; /* a descriptor to give up for one who must be told that there is none left */
+    int64_t accept_at; /* monotonic: when to try again; 0: now */
 } peers = {
     .all = TAILQ_HEAD_INITIALIZER(peers.all),
     .dirty = TAILQ_HEAD_INITIALIZER(peers.dirty),
     .dead = TAILQ_HEAD_INITIALIZER(peers.dead),
     .listener = WATCH_INIT,
+    .spare = -1,
 };
 
 size_t peers_count(void)
@@ -269,8 +276,21 @@ void peers_settle(void)
     }
 }
 
+static void try_accepting(int64_t now)
+{
+    if (now < peers.accept_at) {
+        poller_wake_at(peers.accept_at);
+        return;
+    }
+    peers.accept_at = 0;
+    if (!park_is_on())
+        peers_accept(true);
+}
+
 void peers_tick(int64_t now)
 {
+    if (peers.accept_at)
+        try_accepting(now);
     struct peer *c = TAILQ_FIRST(&peers.all);
     while (c) {
         struct peer *next = TAILQ_NEXT(c, link);
@@ -286,11 +306,22 @@ void peers_tick(int64_t now)
 
 /* ---- accepting ---- */
 
+/* Says why; whoever does not take it at once sees the end alone. */
+static void refuse(int fd)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(REFUSAL_MAX);
+    struct err err = ERR_INIT;
+    (void)err_name(&err, EBUSY, "sandbox_busy", "the sandbox takes no more operations at once");
+    if (frame_error(&b, &err) >= 0)
+        (void)!send(fd, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)close(fd);
+}
+
 static void welcome(int fd)
 {
     struct peer *c = peers.n < PEERS_MAX ? calloc(1, sizeof(*c)) : NULL;
     if (!c) {
-        (void)close(fd);
+        refuse(fd);
         return;
     }
     c->watch = (struct watch){ .fd = fd, .fn = on_io };
@@ -308,12 +339,39 @@ static void welcome(int fd)
         peer_dirty(c);
 }
 
+static void keep_spare(void)
+{
+    if (peers.spare < 0)
+        peers.spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Whoever waits is told; should even that not be possible, we stop listening for a while, since the
+ * listener stays readable and every round would end here at once. */
+static void turn_away(int listener)
+{
+    int fd = -1;
+    if (peers.spare >= 0) {
+        (void)close(take_fd(peers.spare));
+        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }
+    if (fd >= 0)
+        refuse(fd);
+    keep_spare();
+    if (fd >= 0 && peers.spare >= 0)
+        return;
+    peers.accept_at = clock_mono_ms() + ACCEPT_MS;
+    poller_wake_at(peers.accept_at);
+    peers_accept(false);
+}
+
 static void on_accept(struct watch *w, uint32_t events)
 {
     /* One a round: asking for another mostly costs a call that says no. */
     int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
         welcome(fd);
+    else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+        turn_away(w->fd);
 }
 
 int peers_listen(int fd)
@@ -324,6 +382,7 @@ int peers_listen(int fd)
     if (listen(fd, 128) < 0)
         return -errno;
     peers.listener = (struct watch){ .fd = fd, .fn = on_accept };
+    keep_spare();
     return poller_want(&peers.listener, EPOLLIN);
 }
 

@@ -13,14 +13,16 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/cgroup.h"
 #include "kernel/netns.h"
 #include "wire/wire.h"
 
-#define LINE_WAIT_S 10
-#define PING_WAIT_S 1
-#define RETURN_WAIT_S 5 /* it has nothing else to do */
+/* For all of a conversation: init may be out of the workload's reach, but not out of its load. */
+#define LINE_WAIT_MS 10000
+#define PING_WAIT_MS 1000
+#define RETURN_WAIT_MS 5000 /* it has nothing else to do */
 #define NOTE_SIZE 96
 
 void parked_close(struct parked *p)
@@ -66,34 +68,33 @@ void park_note_remove(int run_dir)
 
 /* ---- there ---- */
 
-static int connect_to(int run_dir, int wait_s)
+static int connect_to(int run_dir, int wait_ms)
 {
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
-    struct timeval limit = { .tv_sec = wait_s };
+    struct timeval limit = { .tv_sec = wait_ms / 1000 }; /* while init's backlog is full */
     (void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d/init.sock", run_dir);
     _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
         connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
     return take_fd(fd);
 }
 
-static int send_frame(int fd, enum wire_type type, const char *payload)
+static int send_frame(int fd, enum wire_type type, const char *payload, int64_t deadline)
 {
     unsigned char head[WIRE_HEADER_SIZE];
     size_t n = strlen(payload);
     wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n, .type = (uint8_t)type });
-    int r = fd_write_full(fd, head, sizeof(head));
-    return r < 0 ? r : fd_write_full(fd, payload, n);
+    int r = fd_write_by(fd, head, sizeof(head), deadline);
+    return r < 0 ? r : fd_write_by(fd, payload, n, deadline);
 }
 
 /* What it says beside that it is well does not matter here. */
-static int expect_ok(int fd)
+static int expect_ok(int fd, int64_t deadline)
 {
     unsigned char head[WIRE_HEADER_SIZE];
     struct wire_header h = { 0 };
-    int r = fd_read_full(fd, head, sizeof(head));
+    int r = fd_read_by(fd, head, sizeof(head), deadline);
     if (r == 0)
         r = wire_header_get(head, &h);
     return r < 0 ? r : h.type == WIRE_OK ? 0 : -EBUSY;
@@ -101,38 +102,50 @@ static int expect_ok(int fd)
 
 bool park_is_deaf(int run_dir)
 {
-    _cleanup_fd_ int fd = connect_to(run_dir, PING_WAIT_S);
+    _cleanup_fd_ int fd = connect_to(run_dir, PING_WAIT_MS);
     return fd == -ECONNREFUSED || fd == -ENOENT;
 }
 
 int park_ping(int run_dir)
 {
-    _cleanup_fd_ int fd = connect_to(run_dir, PING_WAIT_S);
+    int64_t deadline = clock_mono_ms() + PING_WAIT_MS;
+    _cleanup_fd_ int fd = connect_to(run_dir, PING_WAIT_MS);
     if (fd < 0)
         return fd;
-    int r = send_frame(fd, WIRE_PING, "");
-    return r < 0 ? r : expect_ok(fd);
+    int r = send_frame(fd, WIRE_PING, "", deadline);
+    return r < 0 ? r : expect_ok(fd, deadline);
 }
 
 int park_ask(int run_dir, int *ret_line, struct err *err)
 {
-    _cleanup_fd_ int fd = connect_to(run_dir, LINE_WAIT_S);
-    int r = fd < 0 ? fd : send_frame(fd, WIRE_PARK, "");
+    int64_t deadline = clock_mono_ms() + LINE_WAIT_MS;
+    _cleanup_fd_ int fd = connect_to(run_dir, LINE_WAIT_MS);
+    int r = fd < 0 ? fd : send_frame(fd, WIRE_PARK, "", deadline);
     if (r == 0)
-        r = expect_ok(fd);
+        r = expect_ok(fd, deadline);
+    if (r == -EBUSY)
+        return err_name(err, EBUSY, "sandbox_busy", "the sandbox does not come to rest");
     if (r < 0)
-        return err_name(err, -r, "sandbox_busy", "the sandbox does not come to rest");
+        return err_name(err, -r, "cannot_dump", "the sandbox's init does not answer");
     *ret_line = take_fd(fd);
     return 0;
 }
 
+static ssize_t receive(int line, void *p, size_t size, int *fds, size_t max, size_t *ret_n,
+                       int64_t deadline)
+{
+    int r = fd_wait_by(line, POLLIN, deadline);
+    return r < 0 ? r : fd_recv_msg(line, p, size, fds, max, ret_n);
+}
+
 int park_go(int line, const char *name, struct parked *ret_parked, struct err *err)
 {
+    int64_t deadline = clock_mono_ms() + LINE_WAIT_MS;
     struct park_reply reply;
     size_t n = 0;
-    int r = send_frame(line, WIRE_PARK_NOW, name);
+    int r = send_frame(line, WIRE_PARK_NOW, name, deadline);
     ssize_t got =
-        r < 0 ? r : fd_recv_msg(line, &reply, sizeof(reply), &ret_parked->listener, 1, &n);
+        r < 0 ? r : receive(line, &reply, sizeof(reply), &ret_parked->listener, 1, &n, deadline);
     if (got != (ssize_t)sizeof(reply) || n != 1 || reply.version != PARK_VERSION ||
         reply.peers > PARK_PEERS_MAX)
         return err_set(err, got < 0 ? (int)-got : EPROTO, "the sandbox's init did not park");
@@ -140,14 +153,16 @@ int park_go(int line, const char *name, struct parked *ret_parked, struct err *e
         char byte;
         size_t room = reply.peers - ret_parked->n;
         n = 0;
-        if (fd_recv_msg(line, &byte, 1, ret_parked->peers + ret_parked->n,
-                        room < PARK_BATCH ? room : PARK_BATCH, &n) != 1 ||
+        if (receive(line, &byte, 1, ret_parked->peers + ret_parked->n,
+                    room < PARK_BATCH ? room : PARK_BATCH, &n, deadline) != 1 ||
             n == 0)
             return err_set(err, EPROTO, "the sandbox's init did not park");
         ret_parked->n += n;
     }
     char byte; /* the line is the last thing that it lets go of */
-    return read(line, &byte, 1) == 0 ? 0 : err_set(err, EPROTO, "the sandbox's init did not park");
+    return fd_read_by(line, &byte, 1, deadline) == -EPIPE
+               ? 0
+               : err_set(err, EPROTO, "the sandbox's init did not park");
 }
 
 /* ---- and back ---- */
@@ -162,7 +177,7 @@ static int make_socket(void *arg, struct err *err)
 static int dial(pid_t pid, const char *name, int *ret_fd, struct err *err)
 {
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
-    struct timeval limit = { .tv_sec = RETURN_WAIT_S };
+    struct timeval limit = { .tv_sec = RETURN_WAIT_MS / 1000 };
     _cleanup_fd_ int pidfd = pidfd_open(pid, 0), fd = -1;
     if (pidfd < 0)
         return err_set(err, errno, "the sandbox's init is gone");
@@ -170,7 +185,7 @@ static int dial(pid_t pid, const char *name, int *ret_fd, struct err *err)
     if (r < 0)
         return r;
     memcpy(sa.sun_path + 1, name, PARK_NAME_SIZE - 1);
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (connect(fd, (struct sockaddr *)&sa,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + PARK_NAME_SIZE)) < 0)
         return err_set(err, errno, "the sandbox's init is not parked");
@@ -200,6 +215,6 @@ int park_return(pid_t pid, const char *name, const struct parked *p, const struc
         r = fd_send_msg(fd, "p", 1, p->peers + i, p->n - i < PARK_BATCH ? p->n - i : PARK_BATCH);
     char byte;
     if (r >= 0)
-        r = fd_read_full(fd, &byte, 1);
+        r = fd_read_by(fd, &byte, 1, clock_mono_ms() + RETURN_WAIT_MS);
     return r < 0 ? err_set(err, -r, "the sandbox's init did not come back") : 0;
 }

@@ -28,6 +28,8 @@
 #define GIVEN_FD 4 /* what it inherits beside that */
 #define CACHE_BEGUN "/run/criu.kdat.tmp"
 #define CACHE_WRITE_S 10
+#define QUIET_MS 7200000 /* between two of its words: all memory goes to the disk, or comes back */
+#define LEAVE_MS 10000   /* for it to let processes go and end */
 
 /* Of CRIU's messages, by number. */
 enum { REQ_TYPE = 1, REQ_OPTS = 2, REQ_NOTIFY_SUCCESS = 3 };
@@ -202,9 +204,12 @@ static int read_answer(const char *p, size_t n, struct answer *ret)
 static int await(int sock, int pidfd)
 {
     struct pollfd ends[] = { { sock, POLLIN, 0 }, { pidfd, POLLIN, 0 } };
-    while (poll(ends, 2, -1) < 0)
+    int n;
+    while ((n = poll(ends, 2, QUIET_MS)) < 0)
         if (errno != EINTR)
             return -errno;
+    if (n == 0)
+        return -ETIMEDOUT;
     if (!ends[0].revents)
         (void)poll(ends, 1, 0);
     return ends[0].revents ? 0 : -EPIPE;
@@ -321,10 +326,13 @@ static int converse(const struct criurpc *c, int sock, int pidfd, unsigned type,
     }
 }
 
-/* One that was killed leaves children that nobody ends. */
-static void reap(pid_t pid)
+/* One that was killed leaves children that nobody ends. One that does not end by itself, now that
+ * nobody listens to it, is killed. */
+static void reap(pid_t pid, int pidfd)
 {
     siginfo_t info;
+    if (pidfd >= 0 && fd_wait(pidfd, POLLIN, LEAVE_MS) <= 0)
+        (void)kill(-pid, SIGKILL);
     while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
         ;
     if (info.si_code != CLD_EXITED)
@@ -346,7 +354,7 @@ static int run(const struct criurpc *c, unsigned type, void (*started)(void *arg
     r = pidfd < 0 ? err_set(err, errno, "cannot watch CRIU")
                   : converse(c, sock, pidfd, type, ret_pid, err);
     (void)close(sock);
-    reap(pid);
+    reap(pid, pidfd);
     return r;
 }
 
