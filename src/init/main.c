@@ -31,6 +31,7 @@
 #include "init/sweep.h"
 
 #define COOKIE_VARIABLE "WARREN_CLONE_COOKIE"
+#define SIGNALS_MAX 16 /* of one read */
 
 struct options {
     int listen_fd, oom_fd, group_fd;
@@ -121,35 +122,48 @@ static void shape_ourselves(void)
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-static void on_child(struct watch *w, uint32_t events)
+static bool dead_left; /* of a storm of orphans: the others first, then on with it */
+
+/* All are read, though only a child's death matters: a process inside can still send some (through a
+ * descriptor of ours in /proc, or one that tells of input), and blocked ones would pile up. */
+static void on_signal(struct watch *w, uint32_t events)
 {
-    struct signalfd_siginfo si;
-    (void)!read(w->fd, &si, sizeof(si));
-    if (procs_reap())
-        (void)raise(SIGCHLD); /* the others first, then on with it */
+    struct signalfd_siginfo si[SIGNALS_MAX];
+    ssize_t n = read(w->fd, si, sizeof(si));
+    for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++)
+        dead_left |= si[i].ssi_signo == SIGCHLD;
 }
 
-/* Every signal is blocked: none ends or interrupts us, and the one we want comes as an event. */
-static struct watch child_watch = { .fd = -1, .fn = on_child };
-
-static int listen_for_children(void)
+static void reap(void)
 {
-    sigset_t all, child;
+    if (!dead_left)
+        return;
+    dead_left = procs_reap();
+    if (dead_left)
+        poller_again();
+}
+
+/* Every signal is blocked: none ends or interrupts us, they come as events. */
+static struct watch signal_watch = { .fd = -1, .fn = on_signal };
+
+static int listen_for_signals(void)
+{
+    sigset_t all;
     (void)sigfillset(&all);
-    (void)sigemptyset(&child);
-    (void)sigaddset(&child, SIGCHLD);
     if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
         return -errno;
-    child_watch.fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (child_watch.fd < 0)
+    signal_watch.fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signal_watch.fd < 0)
         return -errno;
-    return poller_want(&child_watch, EPOLLIN);
+    return poller_want(&signal_watch, EPOLLIN);
 }
 
 static _Noreturn void run(void)
 {
     for (;;) {
-        if (poller_round()) {
+        bool due = poller_round();
+        reap();
+        if (due) {
             int64_t now = clock_mono_ms();
             procs_tick(now);
             peers_tick(now);
@@ -190,9 +204,9 @@ int main(int argc, char **argv)
     r = poller_open();
     if (r < 0)
         die("cannot make an epoll", r);
-    r = listen_for_children();
+    r = listen_for_signals();
     if (r < 0)
-        die("cannot listen for children", r);
+        die("cannot listen for signals", r);
     r = peers_listen(o.listen_fd);
     if (r < 0)
         die("cannot listen", r);

@@ -4,7 +4,8 @@
  * what programs probe for gets ENOSYS so that they fall back, and so does every call that is newer
  * than the libseccomp at hand. Compiled once by libseccomp into a
  * program that each cell installs before its first instruction of ours; it is never taken off.
- * Native calls only: another architecture's call numbers get ENOSYS. */
+ * Native calls only: another architecture's call numbers get ENOSYS. A few instructions in front of
+ * it (seccomp_guard.h) keep pid 1 out of everybody's reach. */
 #pragma once
 #include <stdint.h>
 

@@ -6,12 +6,15 @@
 #include <linux/filter.h>
 #include <linux/fs.h>
 #include <linux/if_tun.h>
+#include <linux/ioprio.h>
 #include <linux/nsfs.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -150,6 +153,59 @@ TEST(the_filter_lets_only_the_usual_sockets_be_made)
     CHECK_EQ(under_filter(try_sctp), EPROTONOSUPPORT);
     CHECK_EQ(under_filter(try_dccp), EPERM);
     CHECK_EQ(under_filter(try_usual_sockets), 0);
+}
+
+#define ABOVE 0x100000000L /* the kernel does not look at it */
+
+/* How many of these calls, which all touch pid 1 of the test's machine, get through; in no case do they
+ * change anything there. */
+static int try_pid_1(void)
+{
+    static const long calls[][5] = {
+        { SYS_prlimit64, 1, RLIMIT_NOFILE },
+        { SYS_sched_setaffinity, 1 },
+        { SYS_sched_setattr, 1 },
+        { SYS_sched_setparam, 1 },
+        { SYS_sched_setscheduler, 1, -1 },
+        { SYS_setpriority, PRIO_PROCESS, 1 },
+        { SYS_setpriority, PRIO_PGRP, 1 },
+        { SYS_setpriority, PRIO_USER, 12345 },
+        { SYS_ioprio_set, IOPRIO_WHO_PROCESS, 1, -1 },
+        { SYS_ioprio_set, IOPRIO_WHO_USER, 12345, -1 },
+        { SYS_kill, 1, 999 },
+        { SYS_tkill, 1, 999 },
+        { SYS_tgkill, 1, 1, 999 },
+        { SYS_rt_sigqueueinfo, 1, 999 },
+        { SYS_rt_tgsigqueueinfo, 1, 1, 999 },
+        { SYS_pidfd_open, 1 },
+        { SYS_ioctl, -1, TIOCSTI },
+    };
+    int through = 0;
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+        for (int k = 0; k < 8; k++) {
+            const long *c = calls[i];
+            long r = syscall(c[0], c[1] | (k & 1 ? ABOVE : 0), c[2] | (k & 2 ? ABOVE : 0),
+                             c[3] | (k & 4 ? ABOVE : 0), c[4]);
+            through += r >= 0 || errno != EPERM;
+        }
+    return through;
+}
+
+/* The same of oneself, by any name, and of others. */
+static int try_others(void)
+{
+    struct rlimit lim;
+    pid_t self = getpid();
+    return prlimit(0, RLIMIT_NOFILE, NULL, &lim) < 0 ||
+           prlimit(self, RLIMIT_NOFILE, NULL, &lim) < 0 || setpriority(PRIO_PROCESS, 0, 19) < 0 ||
+           setpriority(PRIO_PROCESS, (id_t)self, 19) < 0 || kill(self, 0) < 0 ||
+           syscall(SYS_kill, 1, 0) < 0 || syscall(SYS_tgkill, self, self, 0) < 0;
+}
+
+TEST(nobody_touches_pid_1)
+{
+    CHECK_EQ(under_filter(try_pid_1), 0);
+    CHECK_EQ(under_filter(try_others), 0);
 }
 
 TEST(clone3_is_for_whoever_knows_the_cookie)
