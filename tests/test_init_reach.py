@@ -149,3 +149,20 @@ result = {'written': written, 'n': n}
 """)
     assert result["written"] == [] and result["n"] > 50, result
     assert seen(pid) == before
+
+
+def test_init_has_limits_of_its_own(api, make):
+    who = make(image="tiny", cpus=0.25)["id"]
+    groups = dict(line.split(":", 2)[1:] for line in
+                  pathlib.Path(f"/proc/{init_of(who)}/cgroup").read_text().strip().split("\n"))
+    top = pathlib.Path("/sys/fs/cgroup")
+    if "memory" in groups:
+        mine = top / "memory" / groups["memory"].lstrip("/")
+        assert mine.name == f"{who}.init"
+        assert int((mine / "memory.limit_in_bytes").read_text()) < 1 << 30
+        assert int((top / "cpu" / groups["cpu"].lstrip("/") / "cpu.cfs_quota_us").read_text()) == 50000
+    else:
+        mine = top / groups[""].lstrip("/")
+        assert mine.name == "init"
+        assert int((mine / "memory.max").read_text()) < 1 << 30
+        assert (mine / "cpu.max").read_text().split()[0] == "50000"

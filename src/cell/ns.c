@@ -170,8 +170,9 @@ int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err
     if (r < 0)
         return r;
     struct ns_word word = { .word = NS_WORD_ROOT };
-    const int late[NS_LATE_MAX] = { spec->cgroup->oom, spec->cgroup->procs[0],
-                                    spec->cgroup->procs[1], spec->cgroup->procs[2] };
+    int late[NS_LATE_MAX] = { spec->cgroup->oom };
+    memcpy(late + 1, spec->cgroup->procs, sizeof(spec->cgroup->procs));
+    memcpy(late + NS_LATE_INIT, spec->cgroup->init_procs, sizeof(spec->cgroup->init_procs));
     int fds[1 + NS_LATE_MAX] = { l.root };
     size_t n = 1;
     for (size_t i = 0; i < NS_LATE_MAX; i++) {

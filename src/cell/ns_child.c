@@ -259,6 +259,15 @@ static int become_init(const struct ns_host *h, const struct ns_spec *spec,
     return r;
 }
 
+/* By ourselves, and as a lone thread: see make_v1 in cgroup_make.c. */
+static int join_groups(const int procs[CGROUP_CONTROLLERS], struct err *err)
+{
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+        if (procs[c] >= 0 && write(procs[c], "0", 1) < 0)
+            return err_set(err, errno, "cannot join a control group");
+    return 0;
+}
+
 static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, int status_fd,
                 struct err *err)
 {
@@ -291,7 +300,9 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
         late[i] = word.has[i] && next < nfds ? fds[next++] : -1;
     if (nfds == 0)
         return err_set(err, EPROTO, "no root came with the word");
-    r = enter_root(&parts, fds[0], err);
+    r = join_groups(late + NS_LATE_INIT, err);
+    if (r == 0)
+        r = enter_root(&parts, fds[0], err);
     if (r == 0)
         r = install_filter(h, err);
     return r < 0 ? r : become_init(h, spec, late, status_fd, err);

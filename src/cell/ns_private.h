@@ -24,11 +24,12 @@ struct ns_mask {
 };
 
 /* The keeper's two words to the child. With the second come descriptors: the root, then those that
- * `has` says, in this order: the OOM counter, the v1 groups to join. */
+ * `has` says, in this order: the OOM counter, the v1 groups that commands join, those that pid 1 does. */
 #define NS_WORD_MAPPED 'm' /* your ids are mapped */
 #define NS_WORD_ROOT 'r'   /* here is the rest */
 
-#define NS_LATE_MAX (1 + CGROUP_CONTROLLERS)
+#define NS_LATE_INIT (1 + CGROUP_CONTROLLERS) /* from here on: pid 1's own */
+#define NS_LATE_MAX (NS_LATE_INIT + CGROUP_CONTROLLERS)
 
 struct ns_word {
     char word;

@@ -353,7 +353,7 @@ static int sort_out(struct story *s, struct err *err)
         } else { /* init, a child that it has for itself, and CRIU: they are not frozen */
             r = fd_write_file_at(s->m->fds->init_group, "cgroup.procs", p);
             if (inner > 0)
-                cgroup_leave_v1(s->k->cgroups, pid);
+                cgroup_leave_v1(s->k->cgroups, s->m->req->id, pid);
         }
     }
     if (r >= 0)

@@ -15,6 +15,9 @@
 #define FROZEN_LOOK_US 200
 #define CPU_PERIOD_US 100000 /* the kernel's own default */
 #define PATH_SIZE 256        /* "<id>/cell/work/memory.max" and room */
+/* Pid 1 holds at most 32 MiB of requests, 32 MiB of output and 64 MiB of answers (src/init/). */
+#define INIT_MEMORY_BYTES "268435456"
+#define INIT_CPU_MILLIS_MIN 500 /* so that it answers in time in the smallest sandbox, too */
 
 /* ---- one cell's files ---- */
 
@@ -88,6 +91,42 @@ static int limit_memory(struct cgroup_host *h, const char *id, uint64_t bytes)
     return r;
 }
 
+int cgroup_init_name(const char *id, char out[CGROUP_INIT_NAME_SIZE])
+{
+    int n = snprintf(out, CGROUP_INIT_NAME_SIZE, "%s" CGROUP_INIT_SUFFIX, id);
+    return n < 0 || n >= CGROUP_INIT_NAME_SIZE ? -ENAMETOOLONG : 0;
+}
+
+/* A file of pid 1's group. A cell that an older keeper made may have none. */
+static int write_init(struct cgroup_host *h, const char *id, enum cgroup_controller c,
+                      const char *v2_file, const char *v1_file, const char *text)
+{
+    char name[CGROUP_INIT_NAME_SIZE];
+    int r = cgroup_init_name(id, name);
+    if (r == 0 && h->in_v2[c])
+        r = write_at(h, h->unified, id, v2_file, text);
+    else if (r == 0 && h->v1[c] >= 0)
+        r = write_at(h, h->v1[c], name, v1_file, text);
+    return r == -ENOENT ? 0 : r;
+}
+
+int cgroup_limit_init_memory(struct cgroup_host *h, const char *id)
+{
+    return write_init(h, id, CGROUP_MEMORY, "init/memory.max", "memory.limit_in_bytes",
+                      INIT_MEMORY_BYTES);
+}
+
+static int limit_init_cpu(struct cgroup_host *h, const char *id, uint32_t millis)
+{
+    char quota[32], text[64];
+    if (millis < INIT_CPU_MILLIS_MIN)
+        millis = INIT_CPU_MILLIS_MIN;
+    (void)snprintf(quota, sizeof(quota), "%" PRIu64, (uint64_t)millis * CPU_PERIOD_US / 1000);
+    (void)snprintf(text, sizeof(text), "%s %d", quota, CPU_PERIOD_US);
+    return write_init(h, id, CGROUP_CPU, "init/cpu.max", "cpu.cfs_quota_us",
+                      h->in_v2[CGROUP_CPU] ? text : quota);
+}
+
 static int limit_cpu(struct cgroup_host *h, const char *id, uint32_t millis)
 {
     char text[64];
@@ -124,6 +163,8 @@ int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_limi
     }
     if (l->cpu_millis && cgroup_host_has(h, CGROUP_CPU)) {
         r = limit_cpu(h, id, l->cpu_millis);
+        if (r == 0)
+            r = limit_init_cpu(h, id, l->cpu_millis);
         if (r < 0)
             return err_set(err, -r, "cannot limit cpu to %" PRIu32 " thousandths", l->cpu_millis);
     }
@@ -146,12 +187,14 @@ int cgroup_open(struct cgroup_host *h, const char *id)
     return r < 0 ? r : cgroup_open_group(h->unified, path, false);
 }
 
-void cgroup_leave_v1(struct cgroup_host *h, pid_t pid)
+void cgroup_leave_v1(struct cgroup_host *h, const char *id, pid_t pid)
 {
-    char text[16];
+    char text[16], name[CGROUP_INIT_NAME_SIZE];
     (void)snprintf(text, sizeof(text), "%d", (int)pid);
+    if (cgroup_init_name(id, name) < 0)
+        return;
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
-        if (h->v1[c] >= 0)
+        if (h->v1[c] >= 0 && write_at(h, h->v1[c], name, "cgroup.procs", text) < 0)
             (void)fd_write_file_at(h->v1[c], "cgroup.procs", text);
 }
 
@@ -256,9 +299,17 @@ int cgroup_remove(struct cgroup_host *h, const char *id)
     int r = 0;
     if (h->unified >= 0)
         r = remove_tree(h->unified, id, h->ns_bounds ? 3 : 2);
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
-        if (h->v1[c] >= 0 && unlinkat(h->v1[c], id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+    char init[CGROUP_INIT_NAME_SIZE];
+    int named = cgroup_init_name(id, init);
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        if (h->v1[c] < 0)
+            continue;
+        /* This one first: by the other the next keeper knows that there is something to remove. */
+        if (named == 0 && unlinkat(h->v1[c], init, AT_REMOVEDIR) < 0 && errno != ENOENT)
             r = -errno;
+        else if (unlinkat(h->v1[c], id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+            r = -errno;
+    }
     return r;
 }
 
@@ -273,7 +324,8 @@ int cgroup_each(struct cgroup_host *h, void (*fn)(const char *id, void *arg), vo
         if (!d)
             return -errno;
         for (struct dirent *e; (e = readdir(d));)
-            if (e->d_type == DT_DIR && e->d_name[0] != '.')
+            if (e->d_type == DT_DIR &&
+                !strchr(e->d_name, '.')) /* nor pid 1's: it goes with the cell's */
                 fn(e->d_name, arg);
         (void)closedir(d);
     }

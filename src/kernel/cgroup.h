@@ -2,8 +2,9 @@
  *
  * A cell has `<root>/<id>/init` for its pid 1 and `<root>/<id>/work` for everything else in the
  * unified hierarchy (kill, freeze, cpu time), and the limits sit on `work`: there where the
- * controllers are in v2, in `<root>/<id>` of each v1 hierarchy where they are not. Knows nothing
- * of storage or namespaces. Each call is a few short writes to the kernel. */
+ * controllers are in v2, in `<root>/<id>` of each v1 hierarchy where they are not. Pid 1 has limits of
+ * its own, on `init` or in `<root>/<id>.init` of v1: the workload can neither starve it nor have it
+ * work for more than the sandbox may use. Knows nothing of storage or namespaces. Each call is a few short writes to the kernel. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,11 +39,12 @@ struct cgroup_fds {
     int work_group;                /* likewise, for the workload */
     int oom;                       /* the file that counts OOM kills; -1 without memory */
     int procs[CGROUP_CONTROLLERS]; /* to join the workload's v1 groups: write "0"; -1 if none */
+    int init_procs[CGROUP_CONTROLLERS]; /* likewise, pid 1's own */
     int ns; /* a cgroup namespace that pid 1 must be born in; -1 where one of its own making does */
 };
-#define CGROUP_FDS_INIT                \
-    {                                  \
-        -1, -1, -1, { -1, -1, -1 }, -1 \
+#define CGROUP_FDS_INIT                                \
+    {                                                  \
+        -1, -1, -1, { -1, -1, -1 }, { -1, -1, -1 }, -1 \
     }
 void cgroup_fds_close(struct cgroup_fds *fds);
 
@@ -66,8 +68,8 @@ int cgroup_reopen(struct cgroup_host *host, const char *id, struct cgroup_fds *r
                   struct err *err);
 /* A cell's group in the unified hierarchy, which holds "init" and "work"; owned. */
 int cgroup_open(struct cgroup_host *host, const char *id);
-/* Out of the v1 groups of its cell, into those of the daemon: a pid 1 that was born with the work. */
-void cgroup_leave_v1(struct cgroup_host *host, pid_t pid);
+/* Out of the v1 groups of the work, into those of its own: a pid 1 that was born with the work. */
+void cgroup_leave_v1(struct cgroup_host *host, const char *id, pid_t pid);
 
 struct cgroup_usage {
     uint64_t memory_bytes, memory_peak_bytes, cpu_us, oom_kills;

@@ -19,6 +19,7 @@ void cgroup_fds_close(struct cgroup_fds *fds)
     fd_close_all(&fds->work_group, 1);
     fd_close_all(&fds->oom, 1);
     fd_close_all(fds->procs, CGROUP_CONTROLLERS);
+    fd_close_all(fds->init_procs, CGROUP_CONTROLLERS);
     fd_close_all(&fds->ns, 1);
     *fds = (struct cgroup_fds)CGROUP_FDS_INIT;
 }
@@ -110,6 +111,22 @@ static int make_unified(struct cgroup_host *h, const char *id, uint32_t owner,
     return 0;
 }
 
+/* Pid 1 joins it by itself, as commands join the workload's. */
+static int make_init_v1(struct cgroup_host *h, const char *id, int c, struct cgroup_fds *fds,
+                        struct err *err)
+{
+    char name[CGROUP_INIT_NAME_SIZE];
+    int r = cgroup_init_name(id, name);
+    _cleanup_fd_ int group = r < 0 ? -1 : cgroup_open_group(h->v1[c], name, true);
+    if (group < 0)
+        return err_set(err, r < 0 ? -r : -group, "cannot make %s group '%s'", cgroup_names[c],
+                       name);
+    fds->init_procs[c] = openat(group, "tasks", O_WRONLY | O_CLOEXEC);
+    return fds->init_procs[c] < 0
+               ? err_set(err, errno, "cannot open %s group '%s'", cgroup_names[c], name)
+               : 0;
+}
+
 static int make_v1(struct cgroup_host *h, const char *id, struct cgroup_fds *fds, struct err *err)
 {
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
@@ -147,7 +164,14 @@ int cgroup_make_limits(struct cgroup_host *h, const char *id, const struct cgrou
                        struct cgroup_fds *fds, struct err *err)
 {
     int r = make_v1(h, id, fds, err);
-    return r < 0 ? r : cgroup_limit(h, id, limits, err);
+    for (int c = 0; r == 0 && c < CGROUP_CONTROLLERS; c++)
+        if (h->v1[c] >= 0 && cgroup_bounds_init((enum cgroup_controller)c))
+            r = make_init_v1(h, id, c, fds, err);
+    if (r < 0)
+        return r;
+    r = cgroup_limit_init_memory(h, id);
+    return r < 0 ? err_set(err, -r, "cannot limit the memory of '%s/init'", id)
+                 : cgroup_limit(h, id, limits, err);
 }
 
 int cgroup_reopen(struct cgroup_host *h, const char *id, struct cgroup_fds *ret_fds,

@@ -6,7 +6,9 @@
 /* Where delegation ends at namespaces, nobody inside one may write to its root's own files, not even CRIU, which has to
  * see groups as the cell does and freezes them. So the root is the cell's group, and all of the cell is below this. */
 #define CGROUP_BOUNDED "cell"
-#define CGROUP_STAT_SIZE 4096 /* enough for each file that is read: memory.stat is not */
+#define CGROUP_INIT_SUFFIX ".init" /* of pid 1's group in v1, behind the cell's id */
+#define CGROUP_INIT_NAME_SIZE 96   /* of both */
+#define CGROUP_STAT_SIZE 4096      /* enough for each file that is read: memory.stat is not */
 
 extern const char *const cgroup_names[CGROUP_CONTROLLERS];
 
@@ -22,6 +24,15 @@ struct cgroup_host {
 
 /* Open (and with make: create) the directory `path` below dirfd; -errno. */
 int cgroup_open_group(int dirfd, const char *path, bool make);
+/* Whether pid 1 has a group of its own of this controller: it makes few processes, all for the work. */
+static inline bool cgroup_bounds_init(enum cgroup_controller c)
+{
+    return c != CGROUP_PIDS;
+}
+/* The name of pid 1's group in v1; -ENAMETOOLONG. */
+int cgroup_init_name(const char *id, char out[CGROUP_INIT_NAME_SIZE]);
+/* What pid 1 may have whatever the sandbox may. Each call is a no-op where there is no such group. */
+int cgroup_limit_init_memory(struct cgroup_host *h, const char *id);
 /* Hand the v2 controllers down to the children of `dirfd` ('+'), or no longer ('-'). A controller
  * that is not there is found missing when its limit is set, so failures need no word here. */
 void cgroup_hand_down(const struct cgroup_host *h, int dirfd, char sign);
