@@ -13,7 +13,9 @@
 #include "core/version.h"
 
 #define HOLD_MS 10000        /* another operation on the same sandbox: longer than any stop */
-#define DELETE_HOLD_MS 60000 /* a delete outwaits a create on a loaded machine */
+#define DELETE_HOLD_MS 2500  /* what a delete leaves to another operation to end by itself */
+#define KILLED_HOLD_MS 6500  /* and to one whose sandbox was killed under it */
+#define INSIDE_MAX 256       /* operations at once: as many as its init serves */
 #define ACTIVE_SAVE_MS 60000 /* how old the database's last_active_ms may be */
 
 /* ---- reading ---- */
@@ -52,7 +54,9 @@ int sandbox_enter_awake(struct core *core, const char *owner, const char *who,
     struct box *b = box_find(t, owner, who);
     if (b) {
         state = b->s.state;
-        r = state == SANDBOX_RUNNING ? sandbox_copy(&b->s, ret_s) : -ESRCH;
+        r = state != SANDBOX_RUNNING  ? -ESRCH
+            : b->inside >= INSIDE_MAX ? -EBUSY
+                                      : sandbox_copy(&b->s, ret_s);
     }
     if (r >= 0) {
         b->inside++;
@@ -73,6 +77,10 @@ int sandbox_enter_awake(struct core *core, const char *owner, const char *who,
         return row_missing(core, owner, who, NULL, err);
     if (r == -ESRCH)
         return not_running(err, who, state);
+    if (r == -EBUSY)
+        return err_name(err, EBUSY, "sandbox_busy",
+                        "sandbox '%.64s' has %d operations under way, and no more at once", who,
+                        INSIDE_MAX);
     return r < 0 ? err_set(err, -r, "cannot copy a sandbox") : 0;
 }
 
@@ -250,11 +258,32 @@ int sandbox_resume(struct core *core, const char *owner, const char *who, bool m
     return box_release_copy(core, b, r, ret_s, err);
 }
 
+/* Whatever else is done with it has no end of its own that a delete could wait for: a checkpoint lasts as long as
+ * the processes inside take to stand still, a start as long as its probe. Killed, all of it fails soon. */
+static int hold_to_delete(struct core *core, const char *owner, const char *who,
+                          const char *versions, struct box **ret_b, struct err *err)
+{
+    char id[ID_SIZE] = "";
+    int r = hold(core, owner, who, DELETE_HOLD_MS, ret_b, err);
+    if (r != -EBUSY)
+        return r;
+    (void)pthread_mutex_lock(&core->table.lock);
+    const struct box *b = box_find(&core->table, owner, who);
+    if (b)
+        memcpy(id, b->s.id, ID_SIZE);
+    (void)pthread_mutex_unlock(&core->table.lock);
+    /* One that is to be deleted only as it was is not killed for an operation that may change it. */
+    if (id[0] && !versions)
+        (void)keeper_ask_cell(core, KEEPER_STOP, id, NULL);
+    *err = (struct err)ERR_INIT;
+    return hold(core, owner, who, KILLED_HOLD_MS, ret_b, err);
+}
+
 int sandbox_delete_if(struct core *core, const char *owner, const char *who, const char *versions,
                       struct err *err)
 {
     struct box *b;
-    int r = hold(core, owner, who, DELETE_HOLD_MS, &b, err);
+    int r = hold_to_delete(core, owner, who, versions, &b, err);
     if (r < 0)
         return r;
     r = version_check(core, b, versions, err);

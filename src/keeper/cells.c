@@ -197,6 +197,8 @@ void cells_end(struct conn *conn)
 {
     struct keeper *k = conn->k;
     bool delete = conn->req.op == KEEPER_DELETE;
+    points_cancel(k, conn->req.id);
+    images_cancel(k, conn->req.id);
     struct cell *c = cell_find(k, conn->req.id);
 
     if (c && c->state == CELL_LINGERING)

@@ -167,6 +167,13 @@ static void drop_made(struct unpack_job *job, bool named)
         drop_point(job);
 }
 
+void images_cancel(struct keeper *k, const char *id)
+{
+    for (struct unpack_job *job = k->jobs; job; job = job->next)
+        if (job->op == KEEPER_DIFF && strcmp(job->id, id) == 0)
+            (void)kill(job->pid, SIGKILL); /* its report ends, and tells who asked */
+}
+
 static void finish(struct unpack_job *job, int r, const struct keeper_reply *found,
                    const struct err *err)
 {

@@ -127,6 +127,8 @@ void points_put(struct conn *c);
 void points_box(struct conn *c);
 void points_remove(struct conn *c);
 void points_list(struct conn *c);
+/* Give up a checkpoint of a cell that ends: nobody waits for its processes to stand still. */
+void points_cancel(struct keeper *k, const char *id);
 /* Its memory is on disk some time soon. */
 void points_write_out(struct keeper *k, const char *point);
 /* Whether a box may hold something else than a point of it. */
@@ -135,6 +137,7 @@ bool points_changed(struct keeper *k, const char *id, const char *point);
 /* ---- images.c ---- */
 void images_layer(struct conn *c);
 void images_diff(struct conn *c);
+void images_cancel(struct keeper *k, const char *id); /* its DIFF: the cell ends */
 void images_split(struct conn *c);
 void images_changes(struct conn *c);
 void images_point_read(struct conn *c);

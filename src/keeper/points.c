@@ -2,12 +2,17 @@
  * may take long, so a process of its own does it and the loop goes on. It asks before it needs a
  * cell to stand still, and the cell stands still for that one step only. */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "keeper/memory.h"
+#include "keeper/park.h"
+#include "keeper/record.h"
 #include "keeper/storage.h"
 #include "keeper/storage_memory.h"
 #include "keeper/task.h"
@@ -102,6 +107,14 @@ static int freeze(struct point_job *job, struct err *err)
     return r == 0 ? task_go(&job->task) : r;
 }
 
+static void drop_half(struct point_job *job)
+{
+    storage_memory_abort(job->task.k->storage, job->req.point);
+    (void)storage_memory_trash(job->task.k->storage, job->req.point, NULL);
+    (void)storage_point_trash(job->task.k->storage, job->req.point, NULL);
+    sweeper_sweep(&job->task.k->sweeper, -1);
+}
+
 /* Who asked is gone, and nobody will ever know of it. What was to be ended goes on. */
 static void nobody_waits(struct point_job *job)
 {
@@ -109,9 +122,7 @@ static void nobody_waits(struct point_job *job)
         return;
     if (job->req.flags & KEEPER_POINT_END)
         cells_rescue(job->task.k, job->req.id);
-    (void)storage_memory_trash(job->task.k->storage, job->req.point, NULL);
-    (void)storage_point_trash(job->task.k->storage, job->req.point, NULL);
-    sweeper_sweep(&job->task.k->sweeper, -1);
+    drop_half(job);
 }
 
 void points_write_out(struct keeper *k, const char *point)
@@ -212,6 +223,39 @@ static void begin(struct conn *conn)
     job->next = jobs;
     jobs = job;
     conn_keep(conn, &job->asker);
+}
+
+/* CRIU holds every process of the cell, and lets go of a killed one only when it ends itself. */
+static void end_criu(struct keeper *k, const char *id)
+{
+    struct park_note note;
+    _cleanup_fd_ int run_dir =
+        openat(k->cells_dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (run_dir < 0 || park_note_read(run_dir, &note) < 0 || note.criu <= 0)
+        return;
+    const struct record rec = { .pid = note.criu, .start_time = note.criu_start };
+    _cleanup_fd_ int pidfd = record_open_pid(&rec);
+    if (pidfd >= 0)
+        (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+}
+
+void points_cancel(struct keeper *k, const char *id)
+{
+    struct err err = ERR_INIT;
+    (void)err_name(&err, ESRCH, "sandbox_not_running", "the sandbox was ended meanwhile");
+    for (struct point_job *job = jobs, *next; job; job = next) {
+        next = job->next;
+        if (job->task.k != k || job->req.op != KEEPER_POINT_PUT || strcmp(job->req.id, id) != 0)
+            continue;
+        end_criu(k, id);
+        job->frozen = false; /* it is thawed when it is killed */
+        leave_jobs(job);
+        task_done(&job->task);
+        drop_half(job);
+        if (job->asker)
+            conn_result(take_ptr(job->asker), -ESRCH, &err);
+        loop_later(k->loop, job);
+    }
 }
 
 void points_put(struct conn *conn)

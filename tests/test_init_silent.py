@@ -1,0 +1,117 @@
+"""An init that answers nothing holds up nobody: every request to its sandbox ends, a delete within ten seconds, and
+neighbours notice nothing."""
+import concurrent.futures
+import contextlib
+import http.client
+import os
+import pathlib
+import signal
+import statistics
+import time
+
+from harness import until
+from test_init_reach import init_of
+from test_isolation import host_pids
+
+DELETE_S = 10  # what is promised
+ANSWER_S = 20  # a checkpoint, a pause, an exec: init gets ten seconds to answer, and the machine is busy
+READS = 24
+
+
+def timed(fn, *args, **kw):
+    began = time.monotonic()
+    return fn(*args, **kw), time.monotonic() - began
+
+
+def latency(api, who, n):
+    """Of an exec in the middle of n."""
+    return statistics.median(timed(api.exec, who, ["true"])[1] for _ in range(n))
+
+
+@contextlib.contextmanager
+def silenced(who):
+    """Its init neither runs nor ends, by a means that nobody inside has."""
+    pid = init_of(who)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_silent_init_holds_up_nobody(api, daemon, make):
+    who, neighbour = make(image="tiny")["id"], make(image="tiny")["id"]
+    keeper = daemon.keeper()
+    alone = latency(api, neighbour, 21)
+    with silenced(who), concurrent.futures.ThreadPoolExecutor(READS) as pool:
+        reads = [pool.submit(api.call, "GET", f"/v1/sandboxes/{who}/files?path=/etc/passwd", timeout=120)
+                 for _ in range(READS)]
+        for method, path, body in (("POST", "checkpoints", {"memory": True}), ("POST", "pause", {}),
+                                   ("POST", "exec", {"argv": ["true"]})):
+            reply, took = timed(api.call, method, f"/v1/sandboxes/{who}/{path}", body)
+            assert reply.status >= 400 and took < ANSWER_S, (path, reply, took)
+        assert api.get(who)["state"] == "running"
+        assert latency(api, neighbour, 21) < 5 * alone + 0.05
+        reply, took = timed(api.call, "DELETE", f"/v1/sandboxes/{who}")
+        assert reply.status < 300 and took < DELETE_S, (reply, took)
+        for read in reads:
+            assert read.result(timeout=DELETE_S).status >= 400
+    assert daemon.keeper() == keeper
+
+
+def test_a_delete_does_not_wait_for_a_checkpoint(api, daemon, make):
+    keeper = daemon.keeper()
+    for body, path in (({"memory": True}, "checkpoints"), ({}, "pause")):
+        who = make(image="tiny")["id"]
+        api.start(who, ["sleep", "600"])
+        with silenced(who), concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(api.call, "POST", f"/v1/sandboxes/{who}/{path}", body)
+            until(asked.running, "it to begin")
+            time.sleep(0.5)  # well into the ten seconds that init is given
+            reply, took = timed(api.call, "DELETE", f"/v1/sandboxes/{who}")
+            assert reply.status < 300 and took < DELETE_S, (path, reply, took)
+            assert asked.result(timeout=DELETE_S).status >= 400
+        assert api.call("GET", f"/v1/sandboxes/{who}").status in (404, 410)
+    assert daemon.keeper() == keeper
+
+
+STOPPER = r"""
+import os, signal, time
+while True:
+    time.sleep(0.001)
+    for name in os.listdir('/proc'):
+        if name.isdigit() and int(name) > 1:
+            try:
+                if open(f'/proc/{name}/comm').read().startswith('warren-'):
+                    os.kill(int(name), signal.SIGSTOP)
+            except OSError:
+                pass
+"""
+
+
+def stopped(who):
+    n = 0
+    for pid in host_pids(who):
+        with contextlib.suppress(OSError):
+            n += pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+    return n
+
+
+def test_file_workers_that_are_stopped_hold_up_nobody(api, daemon, make):
+    """Root inside may stop whoever works for a file operation: that is an end of its own requests alone."""
+    who, neighbour = make()["id"], make(image="tiny")["id"]
+    alone = latency(api, neighbour, 21)
+    api.out(who, "head -c 64000000 /dev/zero > /root/large")
+    api.start(who, ["python3", "-c", STOPPER])
+    with concurrent.futures.ThreadPoolExecutor(READS) as pool:
+        def read():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return api.call("GET", f"/v1/sandboxes/{who}/files?path=/root/large", timeout=120)
+        reads = [pool.submit(read) for _ in range(READS)]
+        until(lambda: stopped(who) and stopped(who) + sum(r.done() for r in reads) >= READS, "workers that are stopped")
+        assert latency(api, neighbour, 21) < 5 * alone + 0.05
+        reply, took = timed(api.call, "DELETE", f"/v1/sandboxes/{who}")
+        assert reply.status < 300 and took < DELETE_S, (reply, took)
+        for each in reads:
+            each.result(timeout=DELETE_S)
