@@ -90,7 +90,7 @@ def test_processes_run_outside_as_their_range(api, cell):
 
 
 def test_every_namespace_is_its_own(api, cell, neighbour):
-    names = "user mnt pid ipc uts net cgroup".split()
+    names = "user mnt pid ipc uts net cgroup time".split()
 
     def spaces(who):
         return api.out(who, "for n in %s; do readlink /proc/self/ns/$n; done" % " ".join(names)).split()

@@ -24,6 +24,7 @@
 #include "base/fd.h"
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
+#include "cell/ns_time.h"
 #include "kernel/mount.h"
 
 #define FS_FLAGS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
@@ -284,9 +285,12 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
         return err_set(err, errno, "cannot become root inside");
     if (spec->cgroup->ns < 0 && unshare(CLONE_NEWCGROUP) < 0)
         return err_set(err, errno, "cannot make a cgroup namespace");
+    int r = ns_time_enter(err);
+    if (r < 0)
+        return r;
     if (sethostname(spec->id, strlen(spec->id)) < 0)
         return err_set(err, errno, "cannot set the host name");
-    int r = loopback_up(err);
+    r = loopback_up(err);
     if (r == 0)
         r = make_parts(spec, &parts, err);
     if (r == 0)
