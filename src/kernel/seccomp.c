@@ -243,13 +243,13 @@ static size_t write_prelude(struct sock_filter out[PRELUDE_MAX])
 {
     struct gap gaps[GAPS_MAX];
     size_t ngaps = find_gaps(gaps), n = 0, total = 3 + 2 * ngaps + 2;
-    out[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                            offsetof(struct seccomp_data, arch));
+    out[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
     out[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 0,
                                           (uint8_t)(total - n - 1));
     n++;
-    out[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                            offsetof(struct seccomp_data, nr));
+    out[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (size_t i = 0; i < ngaps; i++) { /* below: past this gap; within: to the ENOSYS */
         out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, gaps[i].first, 0, 1);
         out[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, gaps[i].last, 0,
