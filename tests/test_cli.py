@@ -213,6 +213,15 @@ def test_doctor(warren):
         assert word in done.stdout.lower(), word
 
 
+def test_doctor_says_which_walls_are_up(warren):
+    done = warren("doctor", "--json")
+    walls = {w["name"]: w for w in json.loads(done.stdout)["walls"]}
+    assert walls.keys() >= {"users", "system calls", "network", "clocks", "mitigations", "smt", "ksm", "swap", "kernel age"}
+    assert walls["users"]["status"] == walls["network"]["status"] == "ok"
+    for wall in walls.values():
+        assert wall["detail"] and (wall["status"] == "ok" or wall["fix"]), wall
+
+
 def test_mistakes_are_explained(warren, tiny):
     done = warren("creat")
     assert done.returncode == 2 and "'create'" in done.stderr

@@ -128,20 +128,33 @@ static bool ask_daemon(struct cli *cli, json_t *report, json_t *checks)
     return keeper;
 }
 
+/* Look at each of a list, show it, and put it into the report; false: something essential is missing. */
+static bool look_at_all(struct cli *cli, const struct check *list, size_t n, json_t *out)
+{
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) {
+        struct finding f = { .mark = FINDING_OK };
+        list[i].look(&f);
+        ok = ok && f.mark != FINDING_FAIL;
+        (void)json_array_append_new(out, finding_json(list[i].name, &f));
+        if (!cli->json)
+            print_line(f.mark, list[i].name, f.detail, f.fix);
+    }
+    return ok;
+}
+
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     _cleanup_json_ json_t *report = json_object();
-    json_t *checks = json_array();
-    bool ok = true;
+    json_t *checks = json_array(), *walls = json_array();
     (void)json_object_set_new(report, "checks", checks);
-    for (size_t i = 0; i < doctor_checks_n; i++) {
-        struct finding f = { .mark = FINDING_OK };
-        doctor_checks[i].look(&f);
-        ok = ok && f.mark != FINDING_FAIL;
-        (void)json_array_append_new(checks, finding_json(doctor_checks[i].name, &f));
-        if (!cli->json)
-            print_line(f.mark, doctor_checks[i].name, f.detail, f.fix);
-    }
+    (void)json_object_set_new(report, "walls", walls);
+    bool ok = look_at_all(cli, doctor_checks, doctor_checks_n, checks);
+    if (!cli->json)
+        (void)printf("\nThe walls, each with what holds it:\n");
+    ok = look_at_all(cli, doctor_walls, doctor_walls_n, walls) && ok;
+    if (!cli->json)
+        (void)printf("\n");
     ok = ask_daemon(cli, report, checks) && ok;
     (void)json_object_set_new(report, "ok", json_boolean(ok));
     if (cli->json)
@@ -158,7 +171,9 @@ const struct command cmd_doctor = {
     .synopsis = "",
     .description =
         "Looks at the kernel, its namespaces, control groups and filesystems, at disk space, "
-        "users and programs, and asks the daemon, if it answers, what it found. Each line is "
+        "users and programs, at the walls between sandboxes and what weakens them (processor leaks, "
+        "SMT, KSM, swap, the kernel's age), and asks the daemon, if it answers, what it found. Each "
+        "line is "
         "marked: a check mark for what is there, ! for what is missing but can be done without, a "
         "cross for what is essential and missing; the line below says how to get it. Changes "
         "nothing, and needs no daemon.",
@@ -170,6 +185,8 @@ const struct command cmd_doctor = {
             { "All checks", "sudo warren doctor" },
             { "What is missing, for a script",
               "warren doctor --json | jq '.checks[] | select(.status != \"ok\")'" },
+            { "What weakens the walls",
+              "warren doctor --json | jq '.walls[] | select(.status != \"ok\")'" },
             { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .run = run,

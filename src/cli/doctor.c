@@ -1,4 +1,4 @@
-#include "cli/doctor.h"
+#include "cli/doctor_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define DEFAULT_DATA "/var/lib/warren"
 #define APT "apt-get install "
 
-static void _printf_(3, 4) say(struct finding *f, enum finding_mark mark, const char *fmt, ...)
+void finding_say(struct finding *f, enum finding_mark mark, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -31,13 +31,12 @@ static void _printf_(3, 4) say(struct finding *f, enum finding_mark mark, const 
     f->mark = mark;
 }
 
-static void fix(struct finding *f, const char *text)
+void finding_fix(struct finding *f, const char *text)
 {
     (void)snprintf(f->fix, sizeof(f->fix), "%s", text);
 }
 
-/* A small file as text; "" where it cannot be read. Longer ones are cut. */
-static const char *slurp(const char *path, char *out, size_t size)
+const char *doctor_read(const char *path, char *out, size_t size)
 {
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t len = 0;
@@ -51,8 +50,7 @@ static const char *slurp(const char *path, char *out, size_t size)
     return out;
 }
 
-/* Does `word` stand in text, between blanks or line ends? */
-static bool has_word(const char *text, const char *word)
+bool doctor_has_word(const char *text, const char *word)
 {
     size_t len = strlen(word);
     for (const char *p = text; (p = strstr(p, word)); p += len) {
@@ -86,21 +84,22 @@ static void look_kernel(struct finding *f)
     if (uname(&u) < 0)
         u.release[0] = '\0';
     if (kernel() >= KERNEL(5, 19)) {
-        say(f, FINDING_OK, "%.60s", u.release);
+        finding_say(f, FINDING_OK, "%.60s", u.release);
         return;
     }
-    say(f, FINDING_FAIL, "%.60s is older than 5.19", u.release);
-    fix(f, "use a newer kernel: Debian 12 has 6.1; on Ubuntu 22.04, linux-generic-hwe-22.04");
+    finding_say(f, FINDING_FAIL, "%.60s is older than 5.19", u.release);
+    finding_fix(f,
+                "use a newer kernel: Debian 12 has 6.1; on Ubuntu 22.04, linux-generic-hwe-22.04");
 }
 
 static void look_rights(struct finding *f)
 {
     if (geteuid() == 0) {
-        say(f, FINDING_OK, "running as root: every check is complete");
+        finding_say(f, FINDING_OK, "running as root: every check is complete");
         return;
     }
-    say(f, FINDING_WARN, "running as uid %u: some checks see less", (unsigned)geteuid());
-    fix(f, "the daemon is started by root; `sudo warren doctor` sees all");
+    finding_say(f, FINDING_WARN, "running as uid %u: some checks see less", (unsigned)geteuid());
+    finding_fix(f, "the daemon is started by root; `sudo warren doctor` sees all");
 }
 
 static void look_namespaces(struct finding *f)
@@ -110,23 +109,23 @@ static void look_namespaces(struct finding *f)
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         (void)snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i]);
         if (access(path, F_OK) < 0) {
-            say(f, FINDING_FAIL, "this kernel has no %s namespaces", kinds[i]);
-            fix(f, "use a kernel with all namespaces built in, as distributions' own have");
+            finding_say(f, FINDING_FAIL, "this kernel has no %s namespaces", kinds[i]);
+            finding_fix(f, "use a kernel with all namespaces built in, as distributions' own have");
             return;
         }
         (void)snprintf(path, sizeof(path), "/proc/sys/user/max_%s_namespaces", kinds[i]);
-        slurp(path, text, sizeof(text));
+        doctor_read(path, text, sizeof(text));
         if (*text && strtoull(text, NULL, 10) == 0) {
-            say(f, FINDING_FAIL, "%s namespaces are switched off", kinds[i]);
+            finding_say(f, FINDING_FAIL, "%s namespaces are switched off", kinds[i]);
             (void)snprintf(f->fix, sizeof(f->fix), "sysctl -w user.max_%s_namespaces=65536",
                            kinds[i]);
             return;
         }
     }
-    slurp("/proc/sys/user/max_user_namespaces", text, sizeof(text));
+    doctor_read("/proc/sys/user/max_user_namespaces", text, sizeof(text));
     text[strcspn(text, "\n")] = '\0';
-    say(f, FINDING_OK, "user mount pid ipc uts net cgroup; up to %.20s user namespaces",
-        *text ? text : "any number of");
+    finding_say(f, FINDING_OK, "user mount pid ipc uts net cgroup; up to %.20s user namespaces",
+                *text ? text : "any number of");
 }
 
 /* Where the unified hierarchy is mounted; NULL: nowhere. */
@@ -140,14 +139,13 @@ static const char *cgroup2_root(void)
     return NULL;
 }
 
-/* In which version a controller is found: 2, 1, or 0. */
-static int controller(const char *name)
+int doctor_controller(const char *name)
 {
     char path[128], text[1024], v1[256];
     const char *root = cgroup2_root();
     if (root) {
         (void)snprintf(path, sizeof(path), "%s/cgroup.controllers", root);
-        if (has_word(slurp(path, text, sizeof(text)), name))
+        if (doctor_has_word(doctor_read(path, text, sizeof(text)), name))
             return 2;
     }
     (void)snprintf(v1, sizeof(v1), "/sys/fs/cgroup/%s", name);
@@ -159,53 +157,56 @@ static void look_cgroup(struct finding *f)
     static const char *const needed[] = { "memory", "cpu", "pids" };
     int versions[ARRAY_LEN(needed)], ones = 0;
     for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
-        versions[i] = controller(needed[i]);
+        versions[i] = doctor_controller(needed[i]);
         ones += versions[i] == 1;
         if (versions[i] == 0) {
-            say(f, FINDING_FAIL, "there is no %s controller, so no limit on it", needed[i]);
+            finding_say(f, FINDING_FAIL, "there is no %s controller, so no limit on it", needed[i]);
             if (strcmp(needed[i], "memory") == 0)
-                fix(f, "boot with cgroup_enable=memory");
+                finding_fix(f, "boot with cgroup_enable=memory");
             else
-                fix(f, "mount the cgroup2 filesystem on /sys/fs/cgroup, as systemd does");
+                finding_fix(f, "mount the cgroup2 filesystem on /sys/fs/cgroup, as systemd does");
             return;
         }
     }
     if (ones == 0)
-        say(f, FINDING_OK, "v2 at %s: memory cpu pids", cgroup2_root());
+        finding_say(f, FINDING_OK, "v2 at %s: memory cpu pids", cgroup2_root());
     else
-        say(f, FINDING_OK, "%s: memory cpu pids in v1", cgroup2_root() ? "hybrid" : "v1 only");
+        finding_say(f, FINDING_OK, "%s: memory cpu pids in v1",
+                    cgroup2_root() ? "hybrid" : "v1 only");
 }
 
 static void look_io(struct finding *f)
 {
-    int io = controller("io"), blkio = controller("blkio");
+    int io = doctor_controller("io"), blkio = doctor_controller("blkio");
     if (io || blkio) {
-        say(f, FINDING_OK, "%s", io ? "io, in v2" : "blkio, in v1");
+        finding_say(f, FINDING_OK, "%s", io ? "io, in v2" : "blkio, in v1");
         return;
     }
-    say(f, FINDING_WARN, "no io controller: sandboxes' disk traffic is not accounted");
-    fix(f, "use cgroup v2: boot with systemd.unified_cgroup_hierarchy=1");
+    finding_say(f, FINDING_WARN, "no io controller: sandboxes' disk traffic is not accounted");
+    finding_fix(f, "use cgroup v2: boot with systemd.unified_cgroup_hierarchy=1");
 }
 
 static void look_freezer(struct finding *f)
 {
     bool v1 = access("/sys/fs/cgroup/freezer", F_OK) == 0;
     if (v1 || (cgroup2_root() && kernel() >= KERNEL(5, 2))) {
-        say(f, FINDING_OK, "%s", cgroup2_root() ? "cgroup.freeze" : "v1 freezer");
+        finding_say(f, FINDING_OK, "%s", cgroup2_root() ? "cgroup.freeze" : "v1 freezer");
         return;
     }
-    say(f, FINDING_WARN, "no freezer: sandboxes cannot be paused");
-    fix(f, "mount the cgroup2 filesystem, as systemd does");
+    finding_say(f, FINDING_WARN, "no freezer: sandboxes cannot be paused");
+    finding_fix(f, "mount the cgroup2 filesystem, as systemd does");
 }
 
 static void look_kill(struct finding *f)
 {
     if (cgroup2_root() && kernel() >= KERNEL(5, 14)) {
-        say(f, FINDING_OK, "cgroup.kill ends a whole sandbox at once");
+        finding_say(f, FINDING_OK, "cgroup.kill ends a whole sandbox at once");
         return;
     }
-    say(f, FINDING_WARN, "no cgroup.kill: ending a sandbox with many processes takes longer");
-    fix(f, cgroup2_root() ? "use kernel 5.14 or newer" : "mount the cgroup2 filesystem as well");
+    finding_say(f, FINDING_WARN,
+                "no cgroup.kill: ending a sandbox with many processes takes longer");
+    finding_fix(f, cgroup2_root() ? "use kernel 5.14 or newer"
+                                  : "mount the cgroup2 filesystem as well");
 }
 
 /* A filesystem type that is there now, or comes with its module. */
@@ -215,7 +216,7 @@ static bool filesystem(const char *name, bool *ret_module)
     struct utsname u;
     char path[256];
     *ret_module = false;
-    if (has_word(slurp("/proc/filesystems", text, sizeof(text)), name))
+    if (doctor_has_word(doctor_read("/proc/filesystems", text, sizeof(text)), name))
         return true;
     if (uname(&u) < 0)
         return false;
@@ -234,12 +235,12 @@ static void look_filesystem(struct finding *f, const char *name, const char *why
 {
     bool module;
     if (filesystem(name, &module)) {
-        say(f, FINDING_OK, module ? "there, as a module that is not loaded yet" : "there");
+        finding_say(f, FINDING_OK, module ? "there, as a module that is not loaded yet" : "there");
         if (module)
             (void)snprintf(f->fix, sizeof(f->fix), "loads by itself; or: modprobe %s", name);
         return;
     }
-    say(f, FINDING_FAIL, "this kernel has no %s: %s", name, why);
+    finding_say(f, FINDING_FAIL, "this kernel has no %s: %s", name, why);
     (void)snprintf(f->fix, sizeof(f->fix), "modprobe %s; or use a distribution's own kernel", name);
 }
 
@@ -256,43 +257,45 @@ static void look_btrfs(struct finding *f)
 static void look_loop(struct finding *f)
 {
     if (access("/dev/loop-control", F_OK) == 0) {
-        say(f, FINDING_OK, "/dev/loop-control");
+        finding_say(f, FINDING_OK, "/dev/loop-control");
         return;
     }
-    say(f, FINDING_FAIL, "there is no /dev/loop-control to mount the storage's image file with");
-    fix(f, "modprobe loop; in a container, pass /dev/loop-control and the loop devices in");
+    finding_say(f, FINDING_FAIL,
+                "there is no /dev/loop-control to mount the storage's image file with");
+    finding_fix(f, "modprobe loop; in a container, pass /dev/loop-control and the loop devices in");
 }
 
 static void look_idmap(struct finding *f)
 {
     if (kernel() >= KERNEL(5, 19)) {
-        say(f, FINDING_OK, "id-mapped mounts, also below overlay");
+        finding_say(f, FINDING_OK, "id-mapped mounts, also below overlay");
         return;
     }
-    say(f, FINDING_FAIL,
-        kernel() >= KERNEL(5, 12) ? "id-mapped mounts, but not below overlay"
-                                  : "no id-mapped mounts");
-    fix(f, "use kernel 5.19 or newer");
+    finding_say(f, FINDING_FAIL,
+                kernel() >= KERNEL(5, 12) ? "id-mapped mounts, but not below overlay"
+                                          : "no id-mapped mounts");
+    finding_fix(f, "use kernel 5.19 or newer");
 }
 
 static void look_seccomp(struct finding *f)
 {
     char text[512];
-    slurp("/proc/sys/kernel/seccomp/actions_avail", text, sizeof(text));
-    if (has_word(text, "errno")) {
-        say(f, FINDING_OK, "filters");
+    doctor_read("/proc/sys/kernel/seccomp/actions_avail", text, sizeof(text));
+    if (doctor_has_word(text, "errno")) {
+        finding_say(f, FINDING_OK, "filters");
         return;
     }
-    say(f, FINDING_FAIL, "this kernel has no seccomp filters");
-    fix(f, "use a kernel with CONFIG_SECCOMP_FILTER, as distributions' own have");
+    finding_say(f, FINDING_FAIL, "this kernel has no seccomp filters");
+    finding_fix(f, "use a kernel with CONFIG_SECCOMP_FILTER, as distributions' own have");
 }
 
 static void look_kvm(struct finding *f)
 {
     if (access("/dev/kvm", F_OK) == 0)
-        say(f, FINDING_OK, "/dev/kvm: hardware virtualisation is there (sandboxes do not need it)");
+        finding_say(f, FINDING_OK,
+                    "/dev/kvm: hardware virtualisation is there (sandboxes do not need it)");
     else
-        say(f, FINDING_OK, "none (sandboxes do not need it)");
+        finding_say(f, FINDING_OK, "none (sandboxes do not need it)");
 }
 
 static void look_disk(struct finding *f)
@@ -310,23 +313,23 @@ static void look_disk(struct finding *f)
             break;
     }
     int64_t left = (int64_t)fs.f_bavail * (int64_t)fs.f_bsize;
-    say(f,
-        left < DISK_LOW     ? FINDING_FAIL
-        : left < DISK_TIGHT ? FINDING_WARN
-                            : FINDING_OK,
-        "%s free at %.100s", size_text(left, free_text), path);
+    finding_say(f,
+                left < DISK_LOW     ? FINDING_FAIL
+                : left < DISK_TIGHT ? FINDING_WARN
+                                    : FINDING_OK,
+                "%s free at %.100s", size_text(left, free_text), path);
     if (left < DISK_TIGHT)
-        fix(f, "make room, or put the data elsewhere with warrend --data DIR");
+        finding_fix(f, "make room, or put the data elsewhere with warrend --data DIR");
 }
 
 static void look_user(struct finding *f)
 {
     if (getpwnam("warren")) {
-        say(f, FINDING_OK, "warren");
+        finding_say(f, FINDING_OK, "warren");
         return;
     }
-    say(f, FINDING_WARN, "there is no user 'warren': the daemon runs as nobody");
-    fix(f, "useradd --system --home-dir /var/lib/warren --shell /usr/sbin/nologin warren");
+    finding_say(f, FINDING_WARN, "there is no user 'warren': the daemon runs as nobody");
+    finding_fix(f, "useradd --system --home-dir /var/lib/warren --shell /usr/sbin/nologin warren");
 }
 
 static bool program(const char *name)
@@ -345,21 +348,21 @@ static bool program(const char *name)
 static void look_mkfs(struct finding *f)
 {
     if (program("mkfs.btrfs")) {
-        say(f, FINDING_OK, "mkfs.btrfs");
+        finding_say(f, FINDING_OK, "mkfs.btrfs");
         return;
     }
-    say(f, FINDING_FAIL, "there is no mkfs.btrfs to make the storage with");
-    fix(f, APT "btrfs-progs");
+    finding_say(f, FINDING_FAIL, "there is no mkfs.btrfs to make the storage with");
+    finding_fix(f, APT "btrfs-progs");
 }
 
 static void look_mmdebstrap(struct finding *f)
 {
     if (program("mmdebstrap")) {
-        say(f, FINDING_OK, "mmdebstrap");
+        finding_say(f, FINDING_OK, "mmdebstrap");
         return;
     }
-    say(f, FINDING_WARN, "there is no mmdebstrap to make the base image with");
-    fix(f, APT "mmdebstrap; or import a root filesystem: warren image import");
+    finding_say(f, FINDING_WARN, "there is no mmdebstrap to make the base image with");
+    finding_fix(f, APT "mmdebstrap; or import a root filesystem: warren image import");
 }
 
 static void look_memory(struct finding *f)
@@ -367,23 +370,23 @@ static void look_memory(struct finding *f)
     struct criu c;
     struct err err = ERR_INIT;
     if (criu_find(&c, &err) >= 0) {
-        say(f, FINDING_OK, "CRIU %.20s from %.80s", c.version, c.from);
+        finding_say(f, FINDING_OK, "CRIU %.20s from %.80s", c.version, c.from);
         return;
     }
-    say(f, FINDING_WARN, "sandboxes cannot be paused with their memory: %.140s", err.msg);
-    fix(f, "sudo warren-criu; in the source tree: sudo ./dev criu");
+    finding_say(f, FINDING_WARN, "sandboxes cannot be paused with their memory: %.140s", err.msg);
+    finding_fix(f, "sudo warren-criu; in the source tree: sudo ./dev criu");
 }
 
 static void look_buckets(struct finding *f)
 {
     if (access("/dev/fuse", F_OK) < 0) {
-        say(f, FINDING_WARN, "no /dev/fuse: volumes that are buckets cannot be used");
-        fix(f, "modprobe fuse");
+        finding_say(f, FINDING_WARN, "no /dev/fuse: volumes that are buckets cannot be used");
+        finding_fix(f, "modprobe fuse");
     } else if (!program("s3fs")) {
-        say(f, FINDING_WARN, "no s3fs: volumes that are buckets cannot be used");
-        fix(f, APT "s3fs");
+        finding_say(f, FINDING_WARN, "no s3fs: volumes that are buckets cannot be used");
+        finding_fix(f, APT "s3fs");
     } else {
-        say(f, FINDING_OK, "s3fs, /dev/fuse");
+        finding_say(f, FINDING_OK, "s3fs, /dev/fuse");
     }
 }
 

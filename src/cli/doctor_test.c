@@ -11,12 +11,39 @@ TEST(kernel_releases_compare)
     CHECK_EQ(kernel_release("nonsense"), 0);
 }
 
-TEST(every_check_says_something)
+static void check_all(const struct check *list, size_t n)
 {
-    for (size_t i = 0; i < doctor_checks_n; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct finding f = { .mark = FINDING_FAIL };
-        doctor_checks[i].look(&f);
+        list[i].look(&f);
         CHECK(f.detail[0]);
         CHECK(f.mark == FINDING_OK || f.fix[0]); /* whatever is missing, how to get it */
     }
+}
+
+TEST(every_check_says_something)
+{
+    check_all(doctor_checks, doctor_checks_n);
+    check_all(doctor_walls, doctor_walls_n);
+}
+
+TEST(a_processor_leak_is_told_from_a_closed_one)
+{
+    CHECK(vulnerability_open("Vulnerable\n"));
+    CHECK(vulnerability_open("Vulnerable: Clear CPU buffers attempted, no microcode\n"));
+    CHECK(vulnerability_open("Mitigation: Clear CPU buffers; SMT vulnerable\n"));
+    CHECK(!vulnerability_open("Mitigation: PTI\n"));
+    CHECK(!vulnerability_open("Mitigation: Clear CPU buffers; SMT mitigated\n"));
+    CHECK(!vulnerability_open("Not affected\n"));
+    CHECK(!vulnerability_open(""));
+}
+
+TEST(the_day_a_kernel_was_built_is_read)
+{
+    CHECK_EQ(kernel_built("#1 SMP PREEMPT_DYNAMIC Debian 6.1.55-1 (2023-09-29)"), 19629);
+    CHECK_EQ(kernel_built("#102~22.04.1-Ubuntu SMP Thu Jan 11 10:43:32 UTC 2024"), 19733);
+    CHECK_EQ(kernel_built("#1 SMP Mon Sep  4 12:00:00 UTC 2023"), 19604);
+    CHECK_EQ(kernel_built("#1 SMP PREEMPT_DYNAMIC @0"), -1);
+    CHECK_EQ(kernel_built("#1 (none)"), -1);
+    CHECK_EQ(kernel_built(""), -1);
 }
