@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
+#include "cell/ns_show.h"
+#include "cell/ns_time.h"
 #include "kernel/mount.h"
 
 #define NAMESPACES \
@@ -92,7 +94,7 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
                struct err *err)
 {
     int go[2] = { -1, -1 }, status[2] = { -1, -1 };
-    int r = ns_boot_put(host, spec->id, "", err);
+    int r = ns_boot_put(host, spec->id, "", NS_TIME_START_S, err);
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) < 0)
@@ -114,7 +116,9 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
         return err_set(err, -pid, "cannot make namespaces");
     }
     struct ns_cell cell = { pid, pidfd, go[0], status[0] };
-    r = write_map(pid, "uid_map", spec->uid_base, err);
+    r = ns_show_net(pid, err);
+    if (r == 0)
+        r = write_map(pid, "uid_map", spec->uid_base, err);
     if (r == 0)
         r = write_map(pid, "gid_map", spec->uid_base, err);
     if (r == 0) {

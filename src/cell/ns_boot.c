@@ -3,13 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "cell/ns_private.h"
 
-#define VERSION_AT 14 /* of a random UUID: always '4' */
-#define VARIANT_AT 19 /* one of 8, 9, a, b */
+#define VERSION_AT 14         /* of a random UUID: always '4' */
+#define VARIANT_AT 19         /* one of 8, 9, a, b */
+#define STAT_MAX (512 * 1024) /* a line for each of 8,192 cpus, the most that Linux is built for */
 
 /* Where a UUID has its dashes. */
 static bool is_dash(size_t at)
@@ -42,9 +46,36 @@ static int make_text(char out[NS_BOOT_SIZE])
     return 0;
 }
 
-int ns_boot_put(const struct ns_host *h, const char *id, const char *known, struct err *err)
+/* Which cpus there are is the cell's to know; what they and their interrupts did is the host's. */
+static int print_stat(int64_t booted_s, struct buf *b)
 {
-    char text[NS_BOOT_SIZE + 1];
+    static const char zeros[] = " 0 0 0 0 0 0 0 0 0 0\n";
+    static long cpus; /* asked once: the answer comes from a file */
+    int r = buf_printf(b, "cpu %s", zeros);
+    if (!cpus)
+        cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    for (long i = 0; r >= 0 && i < cpus; i++)
+        r = buf_printf(b, "cpu%ld%s", i, zeros);
+    return r < 0 ? r
+                 : buf_printf(b,
+                              "intr 0\nctxt 0\nbtime %lld\nprocesses 1\nprocs_running 1\n"
+                              "procs_blocked 0\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n",
+                              (long long)booted_s);
+}
+
+/* Always another file: who still has the old one open keeps it. */
+static int put_file(const struct ns_host *h, const char *name, const char *text, size_t n)
+{
+    (void)unlinkat(h->boots, name, 0);
+    _cleanup_fd_ int fd = openat(h->boots, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    return fd < 0 ? -errno : fd_write_full(fd, text, n);
+}
+
+int ns_boot_put(const struct ns_host *h, const char *id, const char *known, int64_t uptime_s,
+                struct err *err)
+{
+    char text[NS_BOOT_SIZE + 1], stat[NS_PATH_SIZE];
+    _cleanup_(buf_done) struct buf b = BUF_INIT(STAT_MAX);
     int r = 0;
     if (known[0])
         (void)snprintf(text, sizeof(text), "%s", known);
@@ -53,14 +84,21 @@ int ns_boot_put(const struct ns_host *h, const char *id, const char *known, stru
     if (r < 0)
         return err_set(err, -r, "cannot get random bytes");
     memcpy(text + NS_BOOT_SIZE - 1, "\n", 2);
-    ns_boot_drop(h, id); /* another file: who still has the old one open keeps it */
-    _cleanup_fd_ int fd = openat(h->boots, id, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-    r = fd < 0 ? -errno : fd_write_full(fd, text, NS_BOOT_SIZE);
+    (void)snprintf(stat, sizeof(stat), "%s" NS_STAT_SUFFIX, id);
+    r = put_file(h, id, text, NS_BOOT_SIZE);
+    if (r >= 0)
+        r = print_stat((int64_t)time(NULL) - uptime_s, &b);
+    if (r >= 0)
+        r = put_file(h, stat, b.data, b.len);
     return r < 0 ? err_set(err, -r, "cannot make a boot id") : 0;
 }
 
 void ns_boot_drop(const struct ns_host *h, const char *id)
 {
-    if (h)
-        (void)unlinkat(h->boots, id, 0);
+    char stat[NS_PATH_SIZE];
+    (void)snprintf(stat, sizeof(stat), "%s" NS_STAT_SUFFIX, id);
+    if (!h)
+        return;
+    (void)unlinkat(h->boots, id, 0);
+    (void)unlinkat(h->boots, stat, 0);
 }

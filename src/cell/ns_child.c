@@ -92,38 +92,61 @@ static int place_parts(int root, const struct parts *p, struct err *err)
 }
 
 /* The masks lie on filesystems that the kernel fills: no name there is the image's to choose. */
-static int mask_one(const struct parts *p, const struct ns_mask *m, struct err *err)
+static int mask_one(const struct parts *p, const struct ns_mask *m, int kept, struct err *err)
 {
-    int on = m->in_sys ? p->sys : p->proc;
+    int on = m->in_sys ? p->sys : p->proc, from = kept;
     _cleanup_fd_ int fd = -1;
-    int r;
+    int r = 0;
 
     if (m->kind == NS_READONLY) {
         r = mount_clone(on, m->path, &fd, err);
         if (r == 0)
             r = mount_set_flags(fd, FS_FLAGS | MOUNT_ATTR_RDONLY, err);
-    } else {
-        r = mount_clone(AT_FDCWD, m->kind == NS_HIDE_DIR ? "masks/empty" : "masks/nothing", &fd,
-                        err);
+    } else if (m->kind != NS_KEEP) {
+        r = mount_clone(AT_FDCWD, m->over, &fd, err);
     }
-    if (r == 0 && move_mount(fd, "", on, m->path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    if (m->kind != NS_KEEP)
+        from = fd;
+    if (r == 0 && move_mount(from, "", on, m->path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         r = err_set(err, errno, "cannot mask '%s'", m->path);
     return r;
 }
 
-/* Over the kernel's, which is the same in every cell. */
-static int show_boot_id(const struct ns_spec *spec, const struct parts *p, struct err *err)
+/* Parts to keep are taken out before anything covers them. */
+static int mask_all(const struct ns_host *h, const struct parts *p, struct err *err)
 {
-    char path[NS_PATH_SIZE];
+    int kept[NS_MASKS_MAX], r = 0;
+    for (size_t i = 0; i < h->nmasks; i++)
+        kept[i] = -1;
+    for (size_t i = 0; r == 0 && i < h->nmasks; i++)
+        if (h->masks[i].kind == NS_KEEP)
+            r = mount_clone(h->masks[i].in_sys ? p->sys : p->proc, h->masks[i].path, &kept[i], err);
+    for (size_t i = 0; r == 0 && i < h->nmasks; i++)
+        r = mask_one(p, &h->masks[i], kept[i], err);
+    fd_close_all(kept, h->nmasks);
+    return r;
+}
+
+/* Over the kernel's, which is the same in every cell. */
+static int show_own(const char *source, const char *target, const struct parts *p, struct err *err)
+{
     _cleanup_fd_ int fd = -1;
-    (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s", spec->id);
-    int r = mount_clone(AT_FDCWD, path, &fd, err);
+    int r = mount_clone(AT_FDCWD, source, &fd, err);
     if (r == 0)
         r = mount_set_flags(fd, FS_FLAGS | MOUNT_ATTR_RDONLY, err);
     if (r == 0 &&
-        move_mount(fd, "", p->proc, NS_BOOT_PATH + strlen("/proc/"), MOVE_MOUNT_F_EMPTY_PATH) < 0)
-        r = err_set(err, errno, "cannot show a boot id");
+        move_mount(fd, "", p->proc, target + strlen("/proc/"), MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        r = err_set(err, errno, "cannot show '%s'", target);
     return r;
+}
+
+static int show_boot(const struct ns_spec *spec, const struct parts *p, struct err *err)
+{
+    char path[NS_PATH_SIZE];
+    (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s", spec->id);
+    int r = show_own(path, NS_BOOT_PATH, p, err);
+    (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s" NS_STAT_SUFFIX, spec->id);
+    return r < 0 ? r : show_own(path, NS_STAT_PATH, p, err);
 }
 
 static int loopback_up(struct err *err)
@@ -150,10 +173,10 @@ static int assemble(const struct ns_host *h, const struct ns_spec *spec, const s
     int r = hang(p->proc, "proc", err);
     if (r == 0)
         r = hang(p->sys, "sys", err);
-    for (size_t i = 0; r == 0 && i < h->nmasks; i++)
-        r = mask_one(p, &h->masks[i], err);
     if (r == 0)
-        r = show_boot_id(spec, p, err);
+        r = mask_all(h, p, err);
+    if (r == 0)
+        r = show_boot(spec, p, err);
     if (r == 0)
         r = hang(p->dev, "own-dev", err);
     if (r == 0)

@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -15,6 +14,7 @@
 #include "base/id.h"
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
+#include "cell/ns_show.h"
 #include "kernel/mount.h"
 
 #ifndef MFD_EXEC
@@ -22,18 +22,29 @@
 #endif
 
 /* What a process inside could read of the host, or switch on it. Those that this host has are
- * found once; the kernel shows the same ones in every cell. */
-static const struct ns_mask known_masks[] = {
+ * found once; the kernel shows the same ones in every cell. Laid in this order. */
+static const struct {
+    enum ns_mask_kind kind;
+    bool in_sys;
+    const char *path;
+} known_masks[] = {
     { NS_HIDE_DIR, false, "acpi" },
     { NS_HIDE_DIR, false, "asound" },
+    { NS_HIDE_DIR, false, "bus" },
     { NS_HIDE_DIR, false, "driver" },
     { NS_HIDE_DIR, false, "dynamic_debug" },
+    { NS_HIDE_DIR, false, "fs" },
+    { NS_HIDE_DIR, false, "irq" },
     { NS_HIDE_DIR, false, "mpt" },
     { NS_HIDE_DIR, false, "pressure" },
     { NS_HIDE_DIR, false, "scsi" },
     { NS_HIDE_DIR, false, "tty" },
+    { NS_HIDE_FILE, false, "allocinfo" },
+    { NS_HIDE_FILE, false, "bootconfig" },
     { NS_HIDE_FILE, false, "buddyinfo" },
     { NS_HIDE_FILE, false, "config.gz" },
+    { NS_HIDE_FILE, false, "consoles" },
+    { NS_HIDE_FILE, false, "diskstats" },
     { NS_HIDE_FILE, false, "interrupts" },
     { NS_HIDE_FILE, false, "iomem" },
     { NS_HIDE_FILE, false, "ioports" },
@@ -46,6 +57,7 @@ static const struct ns_mask known_masks[] = {
     { NS_HIDE_FILE, false, "kpagecount" },
     { NS_HIDE_FILE, false, "kpageflags" },
     { NS_HIDE_FILE, false, "latency_stats" },
+    { NS_HIDE_FILE, false, "mdstat" },
     { NS_HIDE_FILE, false, "modules" },
     { NS_HIDE_FILE, false, "mtrr" },
     { NS_HIDE_FILE, false, "pagetypeinfo" },
@@ -58,46 +70,57 @@ static const struct ns_mask known_masks[] = {
     { NS_HIDE_FILE, false, "timer_stats" },
     { NS_HIDE_FILE, false, "vmallocinfo" },
     { NS_HIDE_FILE, false, "zoneinfo" },
-    { NS_READONLY, false, "bus" },
-    { NS_READONLY, false, "fs" },
-    { NS_READONLY, false, "irq" },
+    { NS_SHOW, false, "cgroups" },
+    { NS_SHOW, false, "cmdline" },
+    { NS_SHOW, false, "loadavg" },
+    { NS_SHOW, false, "partitions" },
+    { NS_SHOW, false, "swaps" },
+    { NS_SHOW, false, "vmstat" },
     { NS_READONLY, false, "sys" },
+    { NS_HIDE_DIR, false, "sys/dev" },
+    { NS_SHOW, false, "sys/fs" },
+    { NS_SHOW, false, "sys/kernel/pty" },
+    { NS_HIDE_DIR, true, "block" },
+    { NS_HIDE_DIR, true, "bus" },
+    { NS_HIDE_DIR, true, "dev" },
     { NS_HIDE_DIR, true, "firmware" },
     { NS_HIDE_DIR, true, "fs" },
     { NS_HIDE_DIR, true, "hypervisor" },
     { NS_HIDE_DIR, true, "kernel" },
     { NS_HIDE_DIR, true, "module" },
     { NS_HIDE_DIR, true, "power" },
-    { NS_HIDE_DIR, true, "devices/virtual/powercap" },
+    { NS_SHOW, true, "class" },
+    { NS_KEEP, true, "class/net" },
+    { NS_SHOW, true, "devices" },
+    { NS_KEEP, true, "devices/virtual/net" },
 };
 
-static void add_mask(struct ns_host *h, enum ns_mask_kind kind, bool in_sys, const char *path)
+_Static_assert(ARRAY_LEN(known_masks) <= NS_MASKS_MAX, "none is left out");
+
+static const char *over_it(enum ns_mask_kind kind, const char *path)
 {
-    struct ns_mask m = { kind, in_sys, "" };
-    char full[NS_PATH_SIZE + 8];
-    if (snprintf(m.path, sizeof(m.path), "%s", path) >= (int)sizeof(m.path) ||
-        snprintf(full, sizeof(full), "/%s/%s", in_sys ? "sys" : "proc", path) < 0)
-        return;
-    if (h->nmasks < NS_MASKS_MAX && faccessat(AT_FDCWD, full, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        h->masks[h->nmasks++] = m;
+    switch (kind) {
+    case NS_HIDE_DIR: return NS_SHOW_EMPTY;
+    case NS_HIDE_FILE: return NS_SHOW_NOTHING;
+    case NS_SHOW: return ns_show_name(path);
+    case NS_READONLY:
+    case NS_KEEP: break;
+    }
+    return NULL;
 }
 
 static void find_masks(struct ns_host *h)
 {
-    for (size_t i = 0; i < ARRAY_LEN(known_masks); i++)
-        add_mask(h, known_masks[i].kind, known_masks[i].in_sys, known_masks[i].path);
-    /* How hot each cpu runs tells neighbours apart. */
-    DIR *d = opendir("/sys/devices/system/cpu");
-    for (struct dirent *e; d && (e = readdir(d));) {
-        char path[NS_PATH_SIZE];
-        if (strncmp(e->d_name, "cpu", 3) != 0 || e->d_name[3] < '0' || e->d_name[3] > '9')
-            continue;
-        if (snprintf(path, sizeof(path), "devices/system/cpu/%.32s/thermal_throttle", e->d_name) >
-            0)
-            add_mask(h, NS_HIDE_DIR, true, path);
+    for (size_t i = 0; i < ARRAY_LEN(known_masks); i++) {
+        struct ns_mask m = { known_masks[i].kind, known_masks[i].in_sys, known_masks[i].path, "" };
+        char path[NS_PATH_SIZE + 8];
+        (void)snprintf(path, sizeof(path), "/%s/%s", m.in_sys ? "sys" : "proc", m.path);
+        const char *over = over_it(m.kind, path);
+        if (over)
+            (void)snprintf(m.over, sizeof(m.over), NS_SHOW_DIR "/%s", over);
+        if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            h->masks[h->nmasks++] = m;
     }
-    if (d)
-        (void)closedir(d);
 }
 
 /* ---- the furniture: one small filesystem with a /dev and the masks, shared by all cells ---- */
@@ -141,10 +164,10 @@ static int open_in(int dir, const char *name, struct err *err)
 
 /* A small filesystem mounted at `name`, filled by `fill`, then read-only for good: a cell's copy
  * of the mount has the same flags, and needs no call to set them. */
-static int furnish(int base, const char *name, uint64_t attrs, int (*fill)(int, struct err *),
-                   struct err *err)
+static int furnish(int base, const char *name, const char *size, uint64_t attrs,
+                   int (*fill)(int, struct err *), struct err *err)
 {
-    const struct mount_option options[] = { { "mode", "0755" }, { "size", "64k" } };
+    const struct mount_option options[] = { { "mode", "0755" }, { "size", size } };
     _cleanup_fd_ int fs = -1;
     int r = mount_new("tmpfs", options, ARRAY_LEN(options), attrs, &fs, err);
     if (r == 0)
@@ -158,18 +181,13 @@ static int furnish(int base, const char *name, uint64_t attrs, int (*fill)(int, 
     return mount_place_at(fs, base, name, err);
 }
 
-static int make_masks(int dir, struct err *err)
-{
-    _cleanup_fd_ int nothing = openat(dir, "nothing", O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-    if (nothing < 0 || mkdirat(dir, "empty", 0555) < 0)
-        return err_set(err, errno, "cannot make the masks");
-    return 0;
-}
-
-/* Boot ids are made while cells are: this one stays writable, by root alone. */
+/* Boot ids are made while cells are: this one stays writable, by root alone. Without a limit statfs(2)
+ * says nothing of how much is used, and so of how many cells there are. */
 static int make_boots(int base, struct err *err)
 {
-    static const struct mount_option options[] = { { "mode", "0755" } };
+    static const struct mount_option options[] = { { "mode", "0755" },
+                                                   { "size", "0" },
+                                                   { "nr_inodes", "0" } };
     _cleanup_fd_ int fs = -1;
     int r = mount_new("tmpfs", options, ARRAY_LEN(options),
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV, &fs, err);
@@ -194,10 +212,10 @@ static int make_furniture(const char *path, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(hooks); i++) /* where a cell's child assembles its parts */
         if (mkdirat(base, hooks[i], 0711) < 0 && errno != EEXIST)
             return err_set(err, errno, "cannot make the furniture");
-    int r = furnish(base, "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, make_dev, err);
+    int r = furnish(base, "dev", "64k", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, make_dev, err);
     if (r == 0)
-        r = furnish(base, "masks", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,
-                    make_masks, err);
+        r = furnish(base, NS_SHOW_DIR, NS_SHOW_SIZE,
+                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV, ns_show_fill, err);
     if (r == 0)
         r = make_boots(base, err);
     return r == 0 ? make_cache(base, err) : r;

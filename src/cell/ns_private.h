@@ -14,13 +14,16 @@ struct sock_fprog;
 enum ns_mask_kind {
     NS_HIDE_DIR,  /* an empty directory over it */
     NS_HIDE_FILE, /* an empty file over it */
+    NS_SHOW,      /* its stand-in over it (ns_show.h) */
     NS_READONLY,  /* itself, read-only */
+    NS_KEEP,      /* itself again, on a stand-in that hides it */
 };
 
 struct ns_mask {
     enum ns_mask_kind kind;
     bool in_sys;             /* else in proc */
-    char path[NS_PATH_SIZE]; /* below it: "kcore" */
+    const char *path;        /* below it: "kcore" */
+    char over[NS_PATH_SIZE]; /* of the furniture: what lies over it; or "" */
 };
 
 /* The keeper's two words to the child. With the second come descriptors: the root, then those that

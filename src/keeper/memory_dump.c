@@ -28,6 +28,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "cell/ns_time.h"
 #include "keeper/memory_images.h"
 #include "keeper/memory_meta.h"
 #include "keeper/park.h"
@@ -270,14 +271,17 @@ static int read_mounts(struct story *s, struct err *err)
     return meta_read_mounts(&s->meta, text, err);
 }
 
-/* What it showed so far; a cell of before that was so shows the machine's. */
+/* Read the cell's boot id, and how long ago that was. Older cells show the host's. */
 static int read_boot(struct story *s, struct err *err)
 {
     char path[48], text[NS_BOOT_SIZE + 1] = "";
     struct open_how how = { .flags = O_RDONLY | O_CLOEXEC,
                             .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH };
+    int64_t uptime_s = 0;
     if (!meta_has(&s->meta, META_BOOT))
         return 0;
+    if (meta_has(&s->meta, META_STAT) && ns_time_uptime(s->d->pid, &uptime_s) == 0 && uptime_s > 0)
+        s->meta.uptime_s = (uint32_t)uptime_s;
     (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)s->d->pid);
     _cleanup_fd_ int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     _cleanup_fd_ int fd =

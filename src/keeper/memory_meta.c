@@ -8,11 +8,12 @@
 
 #include "base/cleanup.h"
 #include "base/number.h"
+#include "cell/ns_show.h"
 
 #define ITEMS_MAX 65536 /* of each sort */
 
-static const char *const kind_names[META_KINDS] = { "dev",  "empty", "nothing",
-                                                    "boot", "shm",   "volume" };
+static const char *const kind_names[META_KINDS] = { "dev",  "empty", "nothing", "shown",
+                                                    "boot", "stat",  "shm",     "volume" };
 
 void meta_done(struct meta *m)
 {
@@ -88,10 +89,13 @@ static int classify(const char *type, const char *root, const char *path, const 
                     struct meta_mount *ret, struct err *err)
 {
     if (strcmp(type, "tmpfs") == 0 && strcmp(path, "/dev/shm") != 0) {
-        ret->kind = strcmp(root, "/empty") == 0       ? META_EMPTY
-                    : strcmp(root, "/nothing") == 0   ? META_NOTHING
-                    : strcmp(path, NS_BOOT_PATH) == 0 ? META_BOOT
-                                                      : META_DEV;
+        const char *shown = ns_show_name(path);
+        ret->kind = strcmp(root, "/" NS_SHOW_EMPTY) == 0     ? META_EMPTY
+                    : strcmp(root, "/" NS_SHOW_NOTHING) == 0 ? META_NOTHING
+                    : shown && strcmp(root + 1, shown) == 0  ? META_SHOWN
+                    : strcmp(path, NS_BOOT_PATH) == 0        ? META_BOOT
+                    : strcmp(path, NS_STAT_PATH) == 0        ? META_STAT
+                                                             : META_DEV;
         return ret->kind != META_DEV || strcmp(path, "/dev") == 0
                    ? 1
                    : err_name(err, ENOTSUP, "cannot_dump",
@@ -181,6 +185,8 @@ int meta_print(const struct meta *m, struct buf *b)
         r = buf_printf(b, "id %s\n", m->id);
     if (r >= 0 && m->boot[0])
         r = buf_printf(b, "boot %s\n", m->boot);
+    if (r >= 0 && m->uptime_s > 0)
+        r = buf_printf(b, "uptime %u\n", m->uptime_s);
     for (size_t i = 0; r >= 0 && i < m->nmounts; i++) {
         const struct meta_mount *one = &m->mounts[i];
         if (strchr(one->path, '\n'))
@@ -206,7 +212,9 @@ static int parse_mount(char *words, struct meta *m)
     while (k < META_VOLUME && strcmp(words, kind_names[k]) != 0)
         k++;
     one.kind = (enum meta_mount_kind)k;
-    return k == META_VOLUME ? -EPROTO : add_mount(m, &one, path);
+    if (k == META_VOLUME || (k == META_SHOWN && !ns_show_name(path)))
+        return -EPROTO;
+    return add_mount(m, &one, path);
 }
 
 static int parse_volume(char *words, struct meta *m)
@@ -258,6 +266,11 @@ static int parse_boot(char *words, struct meta *m)
     return 0;
 }
 
+static int parse_uptime(char *words, struct meta *m)
+{
+    return number_u32(words, UINT32_MAX, &m->uptime_s) < 0 ? -EPROTO : 0;
+}
+
 static int parse_steered(char *words, struct meta *m)
 {
     m->steered = true;
@@ -270,9 +283,9 @@ int meta_parse(char *text, struct meta *ret_m, struct err *err)
         const char *word;
         int (*fn)(char *words, struct meta *m);
     } rows[] = {
-        { "name ", parse_name },       { "id ", parse_id },       { "boot ", parse_boot },
-        { "steered ", parse_steered }, { "mount ", parse_mount }, { "volume ", parse_volume },
-        { "member ", parse_member },
+        { "name ", parse_name },     { "id ", parse_id },           { "boot ", parse_boot },
+        { "uptime ", parse_uptime }, { "steered ", parse_steered }, { "mount ", parse_mount },
+        { "volume ", parse_volume }, { "member ", parse_member },
     };
     _cleanup_(meta_done) struct meta m = META_INIT;
     char *save = NULL;

@@ -4,7 +4,8 @@
  *   id ID                  whose it was
  *   steered 1              every address is local there (kernel/steer.h)
  *   boot UUID              what it showed as its boot id
- *   mount KIND PATH        mounts that are made from outside: dev, empty, nothing, boot (cell/ns), shm
+ *   uptime SECONDS         of its clocks, then
+ *   mount KIND PATH        mounts that are made from outside: dev, empty, nothing, shown, boot, stat (cell/ns), shm
  *   volume ID ro|rw PATH
  *   member N PID           which group below its work a process is in
  *
@@ -12,6 +13,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -28,7 +30,9 @@ enum meta_mount_kind {
     META_DEV,
     META_EMPTY,
     META_NOTHING,
+    META_SHOWN, /* cell/ns_show.h */
     META_BOOT,
+    META_STAT,
     META_SHM,
     META_VOLUME,
     META_KINDS
@@ -50,6 +54,7 @@ struct meta {
     char name[PARK_NAME_SIZE];
     char id[ID_SIZE];        /* or "" */
     char boot[NS_BOOT_SIZE]; /* or "" */
+    uint32_t uptime_s;       /* or 0 */
     bool steered;
     struct meta_mount *mounts;
     size_t nmounts;

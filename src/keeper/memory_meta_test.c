@@ -17,7 +17,12 @@ static const char mountinfo[] =
     "161 156 0:1546 /empty /proc/acpi ro,nosuid,nodev,noexec,relatime - tmpfs none rw\n"
     "165 156 0:1546 /nothing /proc/keys ro,nosuid,nodev,noexec,relatime - tmpfs none rw\n"
     "166 111 0:40 /volumes/" VOLUME " /my\\040data ro,nosuid,nodev shared:1 - btrfs /dev/loop0 rw\n"
-    "167 162 0:1547 /" VOLUME " /proc/sys/kernel/random/boot_id ro,nosuid - tmpfs none rw\n";
+    "167 162 0:1547 /" VOLUME " /proc/sys/kernel/random/boot_id ro,nosuid - tmpfs none rw\n"
+    "168 156 0:1547 /" VOLUME ".stat /proc/stat ro,nosuid - tmpfs none rw\n"
+    "169 156 0:1546 /loadavg /proc/loadavg ro,nosuid - tmpfs none rw\n"
+    "170 111 0:1871 / /sys ro,nosuid - sysfs none rw\n"
+    "171 170 0:1546 /class /sys/class ro,nosuid - tmpfs none rw\n"
+    "172 171 0:1871 /class/net /sys/class/net ro,nosuid - sysfs none rw\n";
 
 static int read_text(struct meta *m, const char *text, struct err *err)
 {
@@ -30,7 +35,7 @@ TEST(meta_tells_the_hosts_mounts_from_the_cells_own)
 {
     _cleanup_(meta_done) struct meta m = META_INIT;
     CHECK_OK(read_text(&m, mountinfo, NULL));
-    CHECK_EQ(m.nmounts, 5);
+    CHECK_EQ(m.nmounts, 8);
     CHECK_EQ(m.mounts[0].kind, META_DEV);
     CHECK_EQ(m.mounts[1].kind, META_EMPTY);
     CHECK_EQ(m.mounts[2].kind, META_NOTHING);
@@ -40,6 +45,10 @@ TEST(meta_tells_the_hosts_mounts_from_the_cells_own)
     CHECK_STR(m.mounts[3].volume, VOLUME);
     CHECK(m.mounts[3].read_only);
     CHECK_EQ(m.mounts[4].kind, META_BOOT);
+    CHECK_EQ(m.mounts[5].kind, META_STAT);
+    CHECK_EQ(m.mounts[6].kind, META_SHOWN);
+    CHECK_EQ(m.mounts[7].kind, META_SHOWN);
+    CHECK_STR(m.mounts[7].path, "/sys/class");
     CHECK(meta_has(&m, META_BOOT) && !meta_has(&m, META_SHM));
 }
 
@@ -66,13 +75,18 @@ TEST(meta_reads_what_it_printed)
     CHECK_OK(meta_add_member(&m, 7, 42));
     memcpy(m.name, NAME, sizeof(NAME));
     m.steered = true;
+    m.uptime_s = 86400;
     memcpy(m.id, VOLUME, sizeof(VOLUME));
     memcpy(m.boot, BOOT, sizeof(BOOT));
     CHECK_OK(meta_print(&m, &b));
     CHECK_OK(meta_parse(b.data, &back, NULL));
-    CHECK_EQ(back.nmounts, 6);
+    CHECK_EQ(back.nmounts, 9);
     CHECK_EQ(back.mounts[4].kind, META_BOOT);
-    CHECK_EQ(back.mounts[5].kind, META_SHM);
+    CHECK_EQ(back.mounts[5].kind, META_STAT);
+    CHECK_EQ(back.mounts[6].kind, META_SHOWN);
+    CHECK_STR(back.mounts[6].path, "/proc/loadavg");
+    CHECK_EQ(back.mounts[8].kind, META_SHM);
+    CHECK_EQ(back.uptime_s, 86400);
     CHECK_STR(back.mounts[3].path, "/my data");
     CHECK(back.mounts[3].read_only && back.steered);
     CHECK_EQ(back.nmembers, 1);
@@ -96,6 +110,8 @@ TEST(meta_refuses_what_is_not_a_description)
         "name " NAME "\nmember 1\n",
         "name " NAME "\nmember one two\n",
         "name " NAME "\nsteered 2\n",
+        "name " NAME "\nuptime soon\n",
+        "name " NAME "\nmount shown /etc/passwd\n", /* nothing stands in for it */
         "name " NAME "\nid x\n",
         "name " NAME "\nword\n",
     };

@@ -32,6 +32,7 @@
 #include "base/log.h"
 #include "cell/ns_attach.h"
 #include "cell/ns_boot.h"
+#include "cell/ns_show.h"
 #include "keeper/memory_images.h"
 #include "keeper/memory_meta.h"
 #include "keeper/park.h"
@@ -241,7 +242,8 @@ static int set_stage(struct story *s, struct err *err)
             r = put_shm(s, err);
         else if (s->meta.mounts[i].kind == META_BOOT) /* a copy's is its own */
             r = ns_boot_put(s->k->ns, s->m->req->id,
-                            strcmp(s->meta.id, s->m->req->id) == 0 ? s->meta.boot : "", err);
+                            strcmp(s->meta.id, s->m->req->id) == 0 ? s->meta.boot : "",
+                            s->meta.uptime_s, err);
     return r;
 }
 
@@ -250,17 +252,32 @@ static int place_of(const void *arg, size_t i, char *out, size_t size)
     static const char shm[] = STAGE "/shm";
     static const char *const places[META_VOLUME] = {
         [META_DEV] = "dev",
-        [META_EMPTY] = "masks/empty",
-        [META_NOTHING] = "masks/nothing",
+        [META_EMPTY] = NS_SHOW_DIR "/" NS_SHOW_EMPTY,
+        [META_NOTHING] = NS_SHOW_DIR "/" NS_SHOW_NOTHING,
+        [META_SHOWN] = NS_SHOW_DIR,
         [META_BOOT] = NS_BOOT_DIR,
+        [META_STAT] = NS_BOOT_DIR,
         [META_SHM] = shm,
     };
     const struct story *s = arg;
     const struct meta_mount *one = &s->meta.mounts[i];
-    int n = one->kind == META_VOLUME ? snprintf(out, size, "%s/" STAGE "/volume%zu", s->at, i)
-            : one->kind == META_BOOT
-                ? snprintf(out, size, "%s/%s/%s", s->at, places[META_BOOT], s->m->req->id)
-                : snprintf(out, size, "%s/%s", s->at, places[one->kind]);
+    int n = 0;
+    switch (one->kind) {
+    case META_VOLUME: n = snprintf(out, size, "%s/" STAGE "/volume%zu", s->at, i); break;
+    case META_SHOWN:
+        n = snprintf(out, size, "%s/%s/%s", s->at, places[one->kind], ns_show_name(one->path));
+        break;
+    case META_BOOT:
+    case META_STAT:
+        n = snprintf(out, size, "%s/%s/%s%s", s->at, places[one->kind], s->m->req->id,
+                     one->kind == META_STAT ? NS_STAT_SUFFIX : "");
+        break;
+    case META_DEV:
+    case META_EMPTY:
+    case META_NOTHING:
+    case META_SHM:
+    case META_KINDS: n = snprintf(out, size, "%s/%s", s->at, places[one->kind]); break;
+    }
     return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
@@ -364,8 +381,10 @@ static int sort_out(struct story *s, struct err *err)
 static int on_hook(void *arg, const char *name, pid_t pid, struct err *err)
 {
     struct story *s = arg;
-    if (strcmp(name, "setup-namespaces") == 0)
-        return visit_net(pid, loopback_up, &s->meta.steered, err);
+    if (strcmp(name, "setup-namespaces") == 0) {
+        int r = ns_show_net(pid, err);
+        return r < 0 ? r : visit_net(pid, loopback_up, &s->meta.steered, err);
+    }
     if (strcmp(name, "pre-resume") == 0)
         return sort_out(s, err);
     return 0;
