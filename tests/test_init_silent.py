@@ -5,7 +5,9 @@ import contextlib
 import http.client
 import os
 import pathlib
+import resource
 import signal
+import socket
 import statistics
 import time
 
@@ -115,3 +117,36 @@ def test_file_workers_that_are_stopped_hold_up_nobody(api, daemon, make):
         assert reply.status < 300 and took < DELETE_S, (reply, took)
         for each in reads:
             each.result(timeout=DELETE_S)
+
+
+def busy_s(pid):
+    """Cpu time that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_init_without_descriptors_says_so_and_does_not_spin(api, daemon, make):
+    who = make(image="tiny")["id"]
+    pid = init_of(who)
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    most = max(int(name) for name in os.listdir(f"/proc/{pid}/fd")) + 1
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, limits[1]))
+    try:
+        # A number in between may still be free, for one; whoever comes while it is taken is told.
+        with contextlib.ExitStack() as stack:
+            refused = None
+            while not refused:
+                connection = stack.enter_context(contextlib.closing(socket.socket(socket.AF_UNIX)))
+                connection.settimeout(ANSWER_S)
+                connection.connect(str(daemon.run / "cells" / who / "init.sock"))
+                refused = api.call("POST", f"/v1/sandboxes/{who}/exec", {"argv": ["true"]})
+                refused = refused if refused.status >= 400 else None
+            assert refused.code == "sandbox_busy", refused
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (0, limits[1]))
+        before = busy_s(pid)
+        reply, took = timed(api.call, "POST", f"/v1/sandboxes/{who}/exec", {"argv": ["true"]})
+        assert reply.status >= 400 and took < ANSWER_S, (reply, took)
+        assert busy_s(pid) - before < 0.5 + took / 10
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+    assert api.out(who, ["echo", "alive"]) == "alive\n"

@@ -253,7 +253,8 @@ def test_no_limit_is_lost_by_lowering_it_while_it_is_paused(api, make):
     with api.output(who, n) as s:
         assert output_of(list(s)) == f"{300 << 20}\n{75 << 10}\n".encode()
     limits = {p.name: p.read_text().strip() for g in harness.cells_in_cgroups([who])
-              for p in pathlib.Path(g).glob("*") if p.name in ("pids.max", "memory.limit_in_bytes")}
+              for p in pathlib.Path(g).glob("*")
+              if pathlib.Path(g).name == who and p.name in ("pids.max", "memory.limit_in_bytes")}
     assert limits["pids.max"] == "77" and limits["memory.limit_in_bytes"] == str(512 << 20), limits
 
 

@@ -106,7 +106,10 @@ ssize_t archiver_read(struct archiver *a, void *out, size_t max, int hangup_fd)
             return -errno;
         struct pollfd pf[2] = { { .fd = a->fd, .events = POLLIN },
                                 { .fd = hangup_fd, .events = POLLRDHUP } };
-        if (poll(pf, hangup_fd < 0 ? 1 : 2, -1) < 0 && errno != EINTR)
+        int r = poll(pf, hangup_fd < 0 ? 1 : 2, FILE_QUIET_MS);
+        if (r == 0)
+            return -ETIMEDOUT;
+        if (r < 0 && errno != EINTR)
             return -errno;
         if (!pf[0].revents && pf[1].revents)
             return -ECANCELED;

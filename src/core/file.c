@@ -8,8 +8,7 @@
 #include "core/file_codec.h"
 #include "core/init_conn.h"
 
-#define STALL_MS 60000  /* a sandbox that takes no byte for this long: frozen, or starved */
-#define QUIET_MS 600000 /* one that walks a tree may find nothing to tell of for long */
+#define STALL_MS 60000 /* a sandbox that takes no byte for this long: frozen, or starved */
 #define BEGIN_MS 10000
 #define GATHER_MAX (128 * 1024)  /* small frames go out together: many files are many frames */
 #define GATHER_FRAME (16 * 1024) /* what is larger goes out by itself, uncopied */
@@ -213,7 +212,7 @@ static int take_frame(struct file_call *call, const struct init_frame *f, struct
 static int patience_ms(const struct file_call *call)
 {
     switch (call->op) {
-    case WIRE_FILE_WATCH: return call->ready ? -1 : QUIET_MS;
+    case WIRE_FILE_WATCH: return call->ready ? -1 : FILE_QUIET_MS;
     case WIRE_FILE_READ:
     case WIRE_FILE_STAT:
     case WIRE_FILE_MKDIR:
@@ -236,7 +235,7 @@ static int patience_ms(const struct file_call *call)
     case WIRE_FILE_TREE_OUT:
     case WIRE_FILE_TREE_IN: break;
     }
-    return QUIET_MS;
+    return FILE_QUIET_MS;
 }
 
 int file_next(struct file_call *call, int timeout_ms, int hangup_fd, struct file_event *ret_ev,

@@ -52,6 +52,8 @@ struct file_ask {
 };
 #define FILE_HAVE(tag_) (UINT64_C(1) << ((tag_)-WIRE_T_OP))
 
+#define FILE_QUIET_MS 600000 /* one that walks a tree may find nothing to tell of for long */
+
 /* An operation under way: feed what it takes, then read what it answers. */
 struct file_call;
 int file_begin(struct core *core, const struct sandbox *s, const struct file_ask *ask,
