@@ -128,6 +128,32 @@ def test_an_init_that_dies_is_told_as_a_crash(fresh):
     assert api.out(who, ["cat", "/root/f"]) == "kept\n"
 
 
+def end_all(daemon, reboot):
+    """A clean end of everything; with `reboot` as the next daemon finds it after a restart of the host."""
+    assert daemon.stop() == 0
+    done = daemon.teardown()
+    assert done.returncode == 0, done.stderr
+    if reboot:
+        (daemon.run / "ended").unlink()
+        (daemon.data / "state" / "host-boot").write_text("00000000-0000-4000-8000-000000000000\n")
+    daemon.start()
+
+
+@pytest.mark.parametrize("reboot,cause", [(False, "shutdown"), (True, "host_reboot")])
+def test_a_shutdown_and_a_restart_of_the_host_are_no_crashes(fresh, reboot, cause):
+    api = fresh.api
+    who = api.create(image="tiny")["id"]
+    api.out(who, "echo kept > /root/f")
+    end_all(fresh, reboot)
+    s = api.get(who)
+    assert (s["state"], s["stop_cause"]) == ("stopped", cause)
+    assert api.wait_event("sandbox.stopped", who)["data"]["cause"] == cause
+    api.ok("POST", f"/v1/sandboxes/{who}/start")
+    assert api.out(who, ["cat", "/root/f"]) == "kept\n"
+    fresh.restart()
+    assert api.get(who)["state"] == "running"
+
+
 def all_pids_of(who):
     found = []
     for name in os.listdir("/proc"):

@@ -53,9 +53,14 @@ static const char *story_of(const char *cause)
     static const struct {
         const char *cause, *story;
     } table[] = {
-        { "deleted", "It was deleted." },    { "stopped", "It was stopped." },
-        { "timeout", "Its time was over." }, { "idle", "Nobody used it for a while." },
-        { "crashed", "It crashed." },        { "failed", "It could not be started." },
+        { "deleted", "It was deleted." },
+        { "stopped", "It was stopped." },
+        { "timeout", "Its time was over." },
+        { "idle", "Nobody used it for a while." },
+        { "crashed", "It crashed." },
+        { "failed", "It could not be started." },
+        { "shutdown", "All sandboxes were shut down." },
+        { "host_reboot", "Its host was restarted." },
     };
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
         if (strcmp(table[i].cause, cause) == 0)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/absence.h"
 #include "core/count.h"
 #include "core/idle.h"
 #include "core/keeper.h"
@@ -49,7 +50,7 @@ static int settle(struct core *core, struct box *b, bool alive, struct err *err)
     case SANDBOX_CREATING: return life_delete(core, b, CAUSE_FAILED, err);
     case SANDBOX_DELETING: return life_delete(core, b, b->s.cause, err);
     case SANDBOX_STOPPING: return life_stop(core, b, b->s.cause, err);
-    case SANDBOX_RUNNING: return alive ? 0 : life_stop(core, b, CAUSE_CRASHED, err);
+    case SANDBOX_RUNNING: return alive ? 0 : life_stop(core, b, absence_cause(core, &b->s), err);
     case SANDBOX_STOPPED:       /* a start was cut: its client saw it fail */
         if (b->s.spec.archived) /* its files are elsewhere; done twice is fine */
             return keeper_ask_cell(core, KEEPER_DELETE, b->s.id, err);

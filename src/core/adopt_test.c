@@ -13,6 +13,7 @@ static void left(struct world *w, struct store *store, const char *id, const cha
                                  .tree = WORLD_TREE,
                                  .spec = "{\"image\":\"base\"}",
                                  .created_ms = 1,
+                                 .started_ms = 2,
                                  .expires_ms = expires_ms };
     if (state[0])
         CHECK_OK(store_sandbox_add(store, &row, NULL));
@@ -86,6 +87,48 @@ TEST(start_up_makes_the_database_and_the_keeper_agree)
         CHECK_EQ(state_of(w->core, cases[i].id, &cause), cases[i].then);
     }
     world_free(w);
+}
+
+static void note(const struct world *w, const char *file, const char *text)
+{
+    char path[192];
+    CHECK(snprintf(path, sizeof(path), "%s/%s", w->dir, file) > 0);
+    FILE *f = fopen(path, "w");
+    CHECK(f != NULL);
+    CHECK(fputs(text, f) >= 0);
+    CHECK_EQ(fclose(f), 0);
+}
+
+/* One that ran and is gone, after `file` said `text`; and after the daemon's next start, when it says nothing new. */
+static void check_cause(const char *file, const char *text, enum sandbox_cause expected)
+{
+    static const char id[] = "aaaaaaaaaaaaaaaaaaaa";
+    struct world *w = world_new(0);
+    struct store *store;
+    enum sandbox_cause cause;
+    char dir[128];
+    core_free(w->core);
+    CHECK(snprintf(dir, sizeof(dir), "%s/state", w->dir) > 0);
+    CHECK_OK(store_open(dir, &store, NULL));
+    left(w, store, id, "running", 0, 0);
+    store_close(store);
+    note(w, file, text);
+    world_start(w, 0);
+    CHECK_EQ(state_of(w->core, id, &cause), SANDBOX_STOPPED);
+    CHECK_EQ(cause, expected);
+    world_restart(w, 0);
+    CHECK_EQ(state_of(w->core, id, &cause), SANDBOX_STOPPED);
+    CHECK_EQ(cause, expected);
+    world_free(w);
+}
+
+TEST(what_ended_with_the_host_or_all_others_did_not_crash)
+{
+    check_cause("state/host-boot", "another\n", CAUSE_REBOOT);
+    check_cause("ended", "3\n", CAUSE_SHUTDOWN);
+    check_cause("ended", "1\n", CAUSE_CRASHED); /* it was started after that */
+    check_cause("ended", "", CAUSE_CRASHED);
+    check_cause("state/host-boot", "", CAUSE_CRASHED);
 }
 
 TEST(what_expired_while_the_daemon_was_away_ends_at_once)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/absence.h"
 #include "core/adopt.h"
 #include "core/certs.h"
 #include "core/count.h"
@@ -129,8 +130,11 @@ static int load(struct core *core, const struct core_config *config, struct err 
         r = checkpoints_load(core, err);
     if (r >= 0)
         r = archives_load(core, err);
+    absence_read(core, dir);
     if (r >= 0)
         r = adopt(core, err);
+    if (r >= 0)
+        absence_noted(core, dir);
     if (r >= 0)
         r = ledger_open(core, dir, err);
     if (r >= 0)

@@ -97,7 +97,7 @@ int life_stop(struct core *core, struct box *b, enum sandbox_cause cause, struct
     (void)pthread_mutex_unlock(&core->table.lock);
     mark(core, &s);
 
-    if (cause != CAUSE_CRASHED && frost_lift(core, s.id, NULL) >= 0)
+    if (!sandbox_cause_died(cause) && frost_lift(core, s.id, NULL) >= 0)
         inside_shutdown(core, s.id);
     networks_detach(core, s.id);
     struct keeper_usage last = { 0 };

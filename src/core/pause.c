@@ -1,3 +1,4 @@
+#include "core/absence.h"
 #include "core/pause.h"
 
 #include <errno.h>
@@ -208,7 +209,7 @@ static int failed(struct core *core, struct box *b, int why, const struct checkp
         return r;
     }
     become(core, b, SANDBOX_RUNNING, CAUSE_NONE, "");
-    (void)life_stop(core, b, CAUSE_CRASHED, NULL);
+    (void)life_stop(core, b, absence_cause(core, &b->s), NULL);
     return why;
 }
 

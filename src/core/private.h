@@ -293,8 +293,15 @@ struct registries {
 
 struct build; /* build.h */
 
+/* While the daemon starts (absence.h). */
+struct absence {
+    bool rebooted;    /* the host, since the last daemon */
+    int64_t ended_ms; /* when a teardown ended all that ran; 0: never */
+};
+
 struct core {
     char *run_dir;
+    struct absence absence;
     struct certs *certs;   /* NULL: no TLS */
     int broker_fd;         /* the link to warren-broker; -1: there is none, and no network */
     pthread_mutex_t told;  /* held while the broker is told: its last word is the latest; before

@@ -22,9 +22,9 @@ const char *const sandbox_ends[] = { [END_DELETE] = "delete",
                                      NULL };
 
 static const char *const cause_names[] = {
-    [CAUSE_NONE] = "none",       [CAUSE_STOPPED] = "stopped", [CAUSE_DELETED] = "deleted",
-    [CAUSE_TIMEOUT] = "timeout", [CAUSE_IDLE] = "idle",       [CAUSE_CRASHED] = "crashed",
-    [CAUSE_FAILED] = "failed",
+    [CAUSE_NONE] = "none",       [CAUSE_STOPPED] = "stopped",   [CAUSE_DELETED] = "deleted",
+    [CAUSE_TIMEOUT] = "timeout", [CAUSE_IDLE] = "idle",         [CAUSE_CRASHED] = "crashed",
+    [CAUSE_FAILED] = "failed",   [CAUSE_SHUTDOWN] = "shutdown", [CAUSE_REBOOT] = "host_reboot",
 };
 
 const char *sandbox_state_name(enum sandbox_state s)
@@ -52,6 +52,11 @@ int sandbox_state_parse(const char *name, enum sandbox_state *ret_s)
 const char *sandbox_cause_name(enum sandbox_cause c)
 {
     return cause_names[c];
+}
+
+bool sandbox_cause_died(enum sandbox_cause c)
+{
+    return c == CAUSE_CRASHED || c == CAUSE_SHUTDOWN || c == CAUSE_REBOOT;
 }
 
 static int cause_parse(const char *name, enum sandbox_cause *ret_c)

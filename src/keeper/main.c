@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
@@ -201,9 +202,27 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     return r;
 }
 
-static int teardown(struct keeper *k, struct err *err)
+/* For the next daemon, which finds them gone and would take them for crashed. Before the first ends: if we are killed
+ * in between, those that ended did so for this reason. */
+static int note_end(const struct config *c, struct err *err)
 {
-    int r = cells_kill_all(k);
+    char path[PATH_MAX + sizeof(KEEPER_ENDED_FILE) + 1], text[32];
+    (void)snprintf(path, sizeof(path), "%s/" KEEPER_ENDED_FILE, c->run_path);
+    (void)snprintf(text, sizeof(text), "%lld\n", (long long)clock_now_ms());
+    (void)unlink(path);
+    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    int r = fd < 0 ? -errno : fd_write_full(fd, text, strlen(text));
+    if (r >= 0 && fchmod(fd, 0644) < 0)
+        r = -errno;
+    return r < 0 ? err_set(err, -r, "cannot write '%s'", path) : 0;
+}
+
+static int teardown(const struct config *c, struct keeper *k, struct err *err)
+{
+    int r = note_end(c, err);
+    if (r < 0)
+        return r;
+    r = cells_kill_all(k);
     if (r < 0)
         return err_set(err, -r, "some sandboxes did not end");
     storage_empty_trash(k->storage);
@@ -256,7 +275,7 @@ static int run(struct config *c, struct err *err)
     r = open_keeper(c, storage, &k, err);
     if (r < 0)
         return r;
-    return c->teardown ? teardown(&k, err) : serve(c, &k, err);
+    return c->teardown ? teardown(c, &k, err) : serve(c, &k, err);
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,9 @@
 
 #include "base/id.h"
 
+/* In the run directory: when a teardown ended all sandboxes, in milliseconds since 1970. */
+#define KEEPER_ENDED_FILE "ended"
+
 #define KEEPER_VERSION 4
 #define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */
 /* The tree of a cell without an image: an empty directory, which no IMAGE_LIST tells of. */
