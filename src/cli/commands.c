@@ -127,6 +127,7 @@ const struct command *const commands[] = {
     &cmd_ca_trust,
     &cmd_env_e2b,
     &cmd_doctor,
+    &cmd_attack,
     &cmd_version,
     &cmd_completion,
     &cmd_complete,

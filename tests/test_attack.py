@@ -1,0 +1,139 @@
+"""`warren attack` against a daemon of the tests' own: every wall holds, or its name stands below."""
+import json
+
+import pytest
+
+import harness
+
+# Walls that are known to be broken, and nothing else. An attempt that is named here and holds fails the test, so that
+# whoever mends a wall takes its name out.
+EXPECTED_TO_BREAK = {
+    "api-half-connections",
+    "api-idle-connections",
+    "call-unknown",
+    "http-bare-feed",
+    "http-bare-return",
+    "http-chunked-twice",
+    "http-chunks-and-length",
+    "http-coding-unknown",
+    "http-folded",
+    "http-identity-chunked",
+    "http-length-and-chunks",
+    "http-method-strange",
+    "http-no-name",
+    "http-nul",
+    "http-space-before-colon",
+    "http-target-control",
+    "http-two-hosts",
+    "http-two-lengths",
+    "init-affinity",
+    "init-ioprio",
+    "init-prlimit",
+    "init-prlimit-as",
+    "init-prlimit-cpu",
+    "init-prlimit-fsize",
+    "init-prlimit-nproc",
+    "init-prlimit-sigpending",
+    "init-scheduler",
+    "init-setpriority",
+    "init-setpriority-user",
+    "init-signal-queue",
+    "inotify-instances",
+    "memory-tcp-sockets",
+    "posix-queues",
+    "queued-signals",
+    "slow-body",
+    "timers",
+    "volume-device-info",
+    "volume-pool-info",
+    "volume-read-only-flag",
+    "volume-snapshot",
+    "volume-space-info",
+    "volume-subvolume",
+    "volume-subvolume-info",
+}
+
+
+@pytest.fixture(scope="module")
+def victim(tiny_tar):
+    with harness.running(images={"tiny": tiny_tar}) as d:
+        yield d
+
+
+@pytest.fixture(scope="module")
+def report(victim):
+    """What a whole run says, and its exit code. What could harm a daemon is for this one to stand."""
+    done = victim.cli("attack", "--image", "tiny", "--harmful", "--json", timeout=harness.DEADLINE * 40)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout), done.returncode
+
+
+def names(report, verdict):
+    return {a["name"] for a in report[0]["attempts"] if a["verdict"] == verdict}
+
+
+@pytest.mark.timeout(harness.DEADLINE * 40)
+def test_every_wall_holds_but_those_that_are_known(report):
+    why = {a["name"]: a["why"] for a in report[0]["attempts"]}
+    broke = names(report, "broke")
+    assert not broke - EXPECTED_TO_BREAK, {n: why[n] for n in sorted(broke - EXPECTED_TO_BREAK)}
+    assert report[1] == (1 if broke else 0)
+
+
+def test_what_is_expected_to_break_does(report):
+    held = EXPECTED_TO_BREAK - names(report, "broke")
+    assert not held, f"these walls hold now, take them off the list: {sorted(held)}"
+
+
+def test_every_attempt_ran(report):
+    assert not names(report, "error"), [a for a in report[0]["attempts"] if a["verdict"] == "error"]
+    assert len(names(report, "held") | names(report, "broke")) > 120
+    for a in report[0]["attempts"]:
+        assert a["why"], a
+
+
+def test_each_has_a_name_of_its_own(report):
+    all_names = [a["name"] for a in report[0]["attempts"]]
+    assert len(all_names) == len(set(all_names))
+
+
+def test_neighbours_are_measured_under_abuse(report):
+    measured = [a for a in report[0]["attempts"] if "neighbour" in a]
+    assert len(measured) > 15
+    for a in sorted(measured, key=lambda a: -a["neighbour"]["p50_ratio"]):
+        print(f"{a['name']:24} p50 x{a['neighbour']['p50_ratio']:.1f}  p99 x{a['neighbour']['p99_ratio']:.1f}")
+
+
+def test_nothing_is_left_of_a_run(victim, report):
+    assert {t["name"] for t in victim.api.ok("GET", "/v1/teams")["teams"]} == {"default"}
+    assert victim.api.list()["sandboxes"] == []
+
+
+def test_the_list_needs_no_daemon(victim):
+    done = victim.cli("attack", "--list", "--json", env={"WARREN_URL": "http://127.0.0.1:1"})
+    assert done.returncode == 0, done.stderr
+    assert {"name": "mount-proc", "category": "mounts", "title": "mount proc", "harmful": False} in json.loads(done.stdout)
+
+
+def test_one_attempt_as_a_table(victim):
+    done = victim.cli("attack", "--image", "tiny", "--only", "mount-proc")
+    assert done.returncode == 0, done.stderr
+    assert "mount-proc" in done.stdout and "held" in done.stdout and "1 held, 0 broke" in done.stdout
+
+
+def test_what_could_harm_is_asked_for_apart(victim):
+    done = victim.cli("attack", "--image", "tiny", "--only", "api-idle-connections")
+    assert done.returncode == 0 and "not run: needs --harmful" in done.stdout
+
+
+def test_a_member_cannot_run_it(victim):
+    victim.api.ok("POST", "/v1/teams", {"name": "plain"})
+    key = victim.api.ok("POST", "/v1/keys", {"name": "k", "team": "plain"})["key"]
+    done = victim.cli("attack", "--only", "mount-proc", env={"WARREN_API_KEY": key})
+    victim.api.ok("DELETE", "/v1/teams/plain")
+    assert done.returncode == 2 and "operator" in done.stderr
+
+
+def test_an_unknown_name_is_told(victim):
+    done = victim.cli("attack", "--only", "mount-everything")
+    assert done.returncode == 2 and "--list" in done.stderr
