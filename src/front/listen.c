@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define BACKLOG 1024
+#define BACKLOG 4096 /* a crowd that comes at once waits here; the kernel may allow less */
 #define HOST_MAX 256
 #define PORT_TEXT_MAX 8
 #define UNIX_MODE 0660

@@ -11,6 +11,7 @@
 #define CONFIG_DEFAULT "/etc/warren/warren.conf"
 #define POOL_MAX 256
 #define RATE_MAX 1000000
+#define CONNECTIONS_MAX 500000
 #define USAGE_INTERVAL_MAX 3600
 #define USAGE_DAYS_MAX 36500
 #define HELP_COLUMN 24
@@ -68,6 +69,15 @@ static const struct option_row rows[] = {
       "Requests a second that one key may make; 0 for no limit." },
     { "rate-burst", "N", TEXT(rate_burst), "4000",
       "Requests that a key may make at once before that counts." },
+    { "connections", "N", TEXT(connections), "8192",
+      "Connections over the network that are open at once, those of previews not counted. When\n"
+      "there is no room, those without a key that wait for longest are closed for new ones." },
+    { "connections-per-address", "N", TEXT(connections_per_address), "2048",
+      "How many of them one IPv4 address, or one IPv6 /64, may have. A proxy is one address." },
+    { "connections-per-key", "N", TEXT(connections_per_key), "2048",
+      "How many of them one key may have." },
+    { "connections-without-key", "N", TEXT(connections_without_key), "256",
+      "Requests of callers without a key that are answered at once; more get 503." },
     { "cors-origins", "LIST", TEXT(cors_origins), "*",
       "Web pages that may use the API: *, none, or origins with commas between." },
     { "default-registry", "HOST", TEXT(default_registry), NULL,
@@ -231,6 +241,21 @@ static int check_number(const char *name, const char *text, unsigned min, unsign
     return 0;
 }
 
+static int check_connections(struct options *o, struct err *err)
+{
+    int r = check_number("connections", o->connections, 16, CONNECTIONS_MAX, &o->conns, err);
+    if (r >= 0)
+        r = check_number("connections-per-address", o->connections_per_address, 1, CONNECTIONS_MAX,
+                         &o->conns_per_address, err);
+    if (r >= 0)
+        r = check_number("connections-per-key", o->connections_per_key, 1, CONNECTIONS_MAX,
+                         &o->conns_per_key, err);
+    if (r >= 0)
+        r = check_number("connections-without-key", o->connections_without_key, 1, CONNECTIONS_MAX,
+                         &o->conns_without_key, err);
+    return r;
+}
+
 static int check_values(struct options *o, struct err *err)
 {
     int r = check_number("pool", o->pool, 0, POOL_MAX, &o->pool_size, err);
@@ -238,6 +263,8 @@ static int check_values(struct options *o, struct err *err)
         r = check_number("rate-limit", o->rate_limit, 0, RATE_MAX, &o->rate, err);
     if (r >= 0)
         r = check_number("rate-burst", o->rate_burst, 1, RATE_MAX, &o->burst, err);
+    if (r >= 0)
+        r = check_connections(o, err);
     if (r >= 0)
         r = cors_check(o->cors_origins, err);
     if (r >= 0)

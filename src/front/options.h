@@ -11,6 +11,7 @@
 struct options {
     char *listen, *data, *run, *config, *user, *cgroup, *pool, *log_level, *log_format;
     char *rate_limit, *rate_burst, *cors_origins, *usage_interval, *usage_days;
+    char *connections, *connections_per_address, *connections_per_key, *connections_without_key;
     char *default_registry, *registry_allow, *registry_timeout;
     char *network_limits, *network_limits_max;
     char *resolvers, *egress_open, *egress_proxy, *egress_proxy_except, *egress_proxy_by,
@@ -21,6 +22,7 @@ struct options {
     bool help, version, routes;
     /* read out of the texts above */
     unsigned pool_size, rate, burst, usage_interval_s, usage_keep_days, registry_timeout_s;
+    unsigned conns, conns_per_address, conns_per_key, conns_without_key;
     enum log_level level;
     enum log_format format;
 };

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "core/archive.h"
 #include "core/certs.h"
 #include "core/core.h"
@@ -15,7 +17,9 @@
 #include "front/native/native.h"
 #include "front/previews.h"
 
+#define LOG_MODULE "warrend"
 #define DRAIN_MS 5000
+#define FILES_OTHER 4096 /* descriptors that are no connections */
 #define KEEPER_STOP_MS 5000
 
 static int start_certs(struct world *w, struct err *err)
@@ -72,6 +76,9 @@ static int start_server(struct world *w, struct err *err)
                                   .dialects = dialects,
                                   .tcp_fd = take_fd(w->tcp_fd),
                                   .admin_fd = take_fd(w->admin_fd),
+                                  .connections = { w->options.conns, w->options.conns_per_address,
+                                                   w->options.conns_per_key,
+                                                   w->options.conns_without_key },
                                   .rate_limit = w->options.rate,
                                   .rate_burst = w->options.burst,
                                   .once = native_once,
@@ -85,9 +92,31 @@ static int start_server(struct world *w, struct err *err)
     return server_new(&http, &w->server, err);
 }
 
+/* Each connection has a descriptor and may need another inside a sandbox. The keeper was started
+ * before: what sandboxes inherit does not change. */
+static void make_room(struct world *w)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    rlim_t want = 2 * (rlim_t)w->options.conns + FILES_OTHER;
+    const struct rlimit more = { want > files.rlim_cur ? want : files.rlim_cur,
+                                 want > files.rlim_max ? want : files.rlim_max };
+    const struct rlimit most = { files.rlim_max, files.rlim_max };
+    if (setrlimit(RLIMIT_NOFILE, &more) < 0)
+        (void)setrlimit(RLIMIT_NOFILE, &most);
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur / 2 >= w->options.conns)
+        return;
+    w->options.conns = (unsigned)(files.rlim_cur / 2);
+    log_warn("the limit of open files leaves room for fewer connections limit=%llu connections=%u",
+             (unsigned long long)files.rlim_cur, w->options.conns);
+}
+
 int world_start(struct world *w, struct err *err)
 {
     int r = world_start_children(w, err);
+    make_room(w);
     if (r >= 0)
         r = setup_drop(&w->user, err);
     if (r >= 0)

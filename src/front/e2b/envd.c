@@ -101,6 +101,8 @@ int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, stru
                      "access token or method signature if supported");
     else if (read_user(req, ret_envd) < 0)
         r = err_name(err, EACCES, "unauthorized", "the user of this request is not understood");
+    else
+        r = request_known(req, id, err);
     if (r < 0)
         envd_leave(ret_envd);
     return r < 0 ? r : 0;

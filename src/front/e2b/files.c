@@ -39,6 +39,8 @@ int files_enter(struct request *req, const char *op, struct envd *ret_envd, stru
     if (r < 0)
         return r;
     r = signature_check(req, &ret_envd->s, op, err);
+    if (r >= 0)
+        r = request_known(req, id, err);
     if (r >= 0 && user && snprintf(ret_envd->user, ENVD_USER_MAX, "%s", user) >= ENVD_USER_MAX)
         r = err_name(err, EACCES, "unauthorized", "invalid username");
     if (r < 0)

@@ -152,16 +152,16 @@ static int enter(struct request *req, struct visit *v, struct err *err)
     }
     v->core = req->core;
     int r = check_token(req, v, err);
+    if (r >= 0)
+        r = request_known(req, id, err);
     return r < 0 ? r : open_relay(req, v, err);
 }
 
 static int port_begin(struct request *req, struct err *err)
 {
     struct visit *v = calloc(1, sizeof(*v));
-    if (!v || !req->target) {
-        free(v);
+    if (!v)
         return err_set(err, ENOMEM, "cannot allocate a relay");
-    }
     req->sink = v;
     int r = enter(req, v, err);
     if (r < 0)

@@ -1,8 +1,6 @@
 #include "front/http/acceptor.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -16,36 +14,25 @@
 
 #define LOG_MODULE "http"
 #define ROUND_MAX 64             /* connections taken before others get their turn */
-#define WAITING_MAX 4096         /* connections that have not asked for anything yet */
 #define LOOK_BYTES (16 * 1024)   /* a head that is longer shows enough of itself */
 #define SILENT_MS 60000          /* a browser opens connections ahead of its needs */
+#define AGAIN_MS 60000           /* between two requests of a client with a key */
+#define AGAIN_STRANGER_MS 15000  /* and of one without */
 #define HEAD_MS 15000            /* from the first byte on */
 #define PAUSE_MS 100             /* when there are no descriptors left */
-#define DEFER_S 10               /* the kernel keeps those that say nothing, for as long */
 #define STACK_BYTES (256 * 1024) /* nothing here is deep */
-
-struct waiting {
-    struct acceptor *a;
-    struct watch watch;
-    struct deadline deadline;
-    struct later later;
-    struct waiting *next, **at;
-    int fd;
-    size_t seen;
-    bool spoken;
-    struct sockaddr_storage peer;
-    socklen_t peer_len;
-};
 
 struct acceptor {
     struct acceptor_config config;
     struct loop *loop;
     pthread_t thread;
-    struct watch listen, stop;
+    struct watch listen, wake;
     struct deadline pause;
-    struct waiting *waiting;
-    unsigned nwaiting;
-    int stop_fd;
+    struct conn *waiting;
+    int wake_fd;
+    pthread_mutex_t lock; /* of what follows */
+    struct conn *given;   /* by acceptor_take */
+    bool stop;
     char look[LOOK_BYTES];
 };
 
@@ -56,110 +43,163 @@ static bool begins_a_method(char c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* What the socket holds so far, and where that leads. *seen: bytes of it without the end of a head. */
-static enum look look(struct acceptor *a, int fd, const struct sockaddr *peer, socklen_t peer_len,
-                      size_t *seen)
+static void discard(struct conn *c)
+{
+    connections_leave(c->acceptor->config.connections, &c->seat);
+    conn_free(c);
+}
+
+static bool divert(struct acceptor *a, struct conn *c, size_t n)
+{
+    if (c->served || !a->config.divert || !a->config.divert(a->config.arg, c->fd, a->look, n))
+        return false;
+    c->fd = -1;
+    discard(c);
+    return true;
+}
+
+static void serve(struct acceptor *a, struct conn *c)
+{
+    c->served = true;
+    connections_wake(a->config.connections, &c->seat);
+    if (a->config.serve(a->config.arg, c) < 0) {
+        conn_turn_away(c);
+        discard(c);
+    }
+}
+
+/* What the socket holds so far, and where that leads. */
+static enum look look(struct acceptor *a, struct conn *c)
 {
     ssize_t n;
     do
-        n = recv(fd, a->look, sizeof(a->look), MSG_PEEK | MSG_DONTWAIT);
+        n = recv(c->fd, a->look, sizeof(a->look), MSG_PEEK | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return LOOK_MORE;
     if (n <= 0)
         return LOOK_GONE;
-    size_t end = head_end(a->look, (size_t)n, *seen);
-    *seen = (size_t)n;
+    size_t end = head_end(a->look, (size_t)n, c->seen);
+    c->seen = (size_t)n;
     /* What is no HTTP gets the server's own answer to that. */
     if (end == 0 && (size_t)n < sizeof(a->look) && begins_a_method(a->look[0]))
         return LOOK_MORE;
-    if (!a->config.divert || !a->config.divert(a->config.arg, fd, a->look, end ? end : (size_t)n))
-        a->config.serve(a->config.arg, fd, peer, peer_len);
+    if (!divert(a, c, end ? end : (size_t)n))
+        serve(a, c);
     return LOOK_HANDED;
 }
 
-/* ---- those that have not said enough ---- */
+/* ---- those that wait ---- */
 
-static void free_waiting(struct later *later)
+static void free_conn(struct later *later)
 {
-    free(container_of(later, struct waiting, later));
+    conn_free(container_of(later, struct conn, later));
 }
 
-static void forget(struct waiting *w)
+static void remember(struct conn *c)
 {
-    struct acceptor *a = w->a;
-    loop_no_deadline(a->loop, &w->deadline);
-    *w->at = w->next;
-    if (w->next)
-        w->next->at = w->at;
-    a->nwaiting--;
-    loop_defer(a->loop, &w->later, free_waiting);
+    struct acceptor *a = c->acceptor;
+    c->next = a->waiting;
+    c->at = &a->waiting;
+    if (c->next)
+        c->next->at = &c->next;
+    a->waiting = c;
 }
 
-static void drop(struct waiting *w)
+static void forget(struct conn *c)
 {
-    loop_remove(w->a->loop, &w->watch);
-    (void)close(w->fd);
-    forget(w);
+    loop_no_deadline(c->acceptor->loop, &c->deadline);
+    *c->at = c->next;
+    if (c->next)
+        c->next->at = c->at;
+}
+
+static void drop(struct conn *c)
+{
+    struct acceptor *a = c->acceptor;
+    loop_remove(a->loop, &c->watch);
+    forget(c);
+    (void)close(c->fd);
+    c->fd = -1;
+    connections_leave(a->config.connections, &c->seat);
+    loop_defer(a->loop, &c->later, free_conn);
 }
 
 static void on_deadline(struct deadline *d)
 {
-    drop(container_of(d, struct waiting, deadline));
+    drop(container_of(d, struct conn, deadline));
 }
 
-static void on_bytes(struct watch *watch, uint32_t events)
+static void set_deadline(struct acceptor *a, struct conn *c)
 {
-    struct waiting *w = container_of(watch, struct waiting, watch);
-    struct acceptor *a = w->a;
-    int fd = w->fd;
-    /* Out of the loop before somebody else has the descriptor. */
-    loop_remove(a->loop, &w->watch);
-    switch (look(a, fd, (struct sockaddr *)&w->peer, w->peer_len, &w->seen)) {
-    case LOOK_HANDED: forget(w); return;
-    case LOOK_GONE: drop(w); return;
-    case LOOK_MORE: break;
-    }
-    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ||
-        loop_add(a->loop, &w->watch, fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0) {
-        drop(w);
-        return;
-    }
-    if (!w->spoken && w->seen > 0)
-        loop_deadline(a->loop, &w->deadline, clock_mono_ms() + HEAD_MS, on_deadline);
-    w->spoken = w->seen > 0;
+    int64_t ms = SILENT_MS;
+    if (c->seen > 0)
+        ms = HEAD_MS;
+    else if (c->served)
+        ms = connections_known(&c->seat) ? AGAIN_MS : AGAIN_STRANGER_MS;
+    c->spoken = c->seen > 0;
+    loop_deadline(a->loop, &c->deadline, clock_mono_ms() + ms, on_deadline);
 }
 
 /* Edge-triggered: what was looked at stays in the socket, and must not wake us again. */
-static int wait_for_more(struct acceptor *a, int fd, const struct sockaddr_storage *peer,
-                         socklen_t peer_len, size_t seen)
+static void on_bytes(struct watch *watch, uint32_t events)
 {
-    struct waiting *w = a->nwaiting < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
-    if (!w)
-        return -ENOMEM;
-    *w = (struct waiting){ .a = a,
-                           .watch = { -1, on_bytes },
-                           .fd = fd,
-                           .seen = seen,
-                           .spoken = seen > 0,
-                           .peer = *peer,
-                           .peer_len = peer_len };
-    if (loop_add(a->loop, &w->watch, fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0) {
-        free(w);
-        return -ENOMEM;
+    struct conn *c = container_of(watch, struct conn, watch);
+    struct acceptor *a = c->acceptor;
+    /* Out of the loop and the list before somebody else has it. */
+    loop_remove(a->loop, &c->watch);
+    struct deadline was = c->deadline;
+    forget(c);
+    enum look l = look(a, c);
+    if (l == LOOK_HANDED)
+        return;
+    if (l == LOOK_GONE || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ||
+        loop_add(a->loop, &c->watch, c->fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0) {
+        discard(c);
+        return;
     }
-    w->next = a->waiting;
-    w->at = &a->waiting;
-    if (w->next)
-        w->next->at = &w->next;
-    a->waiting = w;
-    a->nwaiting++;
-    loop_deadline(a->loop, &w->deadline, clock_mono_ms() + (w->spoken ? HEAD_MS : SILENT_MS),
-                  on_deadline);
-    return 0;
+    remember(c);
+    if (!c->spoken && c->seen > 0)
+        set_deadline(a, c);
+    else
+        loop_deadline(a->loop, &c->deadline, was.mono_ms, on_deadline);
+}
+
+/* It has a seat; from now on it waits, or is somebody else's. */
+static void begin(struct acceptor *a, struct conn *c)
+{
+    c->acceptor = a;
+    c->seen = 0;
+    c->watch.fn = on_bytes;
+    enum look l = look(a, c);
+    if (l == LOOK_HANDED)
+        return;
+    if (l == LOOK_GONE || loop_add(a->loop, &c->watch, c->fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0) {
+        discard(c);
+        return;
+    }
+    remember(c);
+    connections_wait(a->config.connections, &c->seat);
+    set_deadline(a, c);
 }
 
 /* ---- new ones ---- */
+
+static void admit(struct acceptor *a, struct conn *c)
+{
+    struct seat *victim = NULL;
+    int r =
+        connections_enter(a->config.connections, &c->seat, (struct sockaddr *)&c->peer, &victim);
+    c->acceptor = a;
+    if (victim)
+        drop(container_of(victim, struct conn, seat));
+    if (r >= 0) {
+        begin(a, c);
+        return;
+    }
+    conn_turn_away(c);
+    conn_free(c);
+}
 
 static void on_paused(struct deadline *d)
 {
@@ -172,9 +212,8 @@ static void on_listen(struct watch *w, uint32_t events)
 {
     struct acceptor *a = container_of(w, struct acceptor, listen);
     for (int i = 0; i < ROUND_MAX; i++) {
-        struct sockaddr_storage peer;
+        struct sockaddr_storage peer = { 0 };
         socklen_t n = sizeof(peer);
-        size_t seen = 0;
         int fd = accept4(a->config.fd, (struct sockaddr *)&peer, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
             log_warn("no descriptor is left for a connection; waiting for one");
@@ -184,18 +223,45 @@ static void on_listen(struct watch *w, uint32_t events)
         }
         if (fd < 0)
             return;
-        enum look l = look(a, fd, (struct sockaddr *)&peer, n, &seen);
-        if (l == LOOK_GONE || (l == LOOK_MORE && wait_for_more(a, fd, &peer, n, seen) < 0))
-            (void)close(fd);
+        struct conn *c = conn_new(fd, (struct sockaddr *)&peer, n);
+        if (c)
+            admit(a, c);
     }
 }
 
-/* ---- life ---- */
-
-static void on_stop(struct watch *w, uint32_t events)
+void acceptor_take(struct acceptor *a, struct conn *c)
 {
-    loop_stop(container_of(w, struct acceptor, stop)->loop);
+    const uint64_t one = 1;
+    (void)pthread_mutex_lock(&a->lock);
+    c->next = a->given;
+    a->given = c;
+    (void)pthread_mutex_unlock(&a->lock);
+    (void)fd_write_full(a->wake_fd, &one, sizeof(one));
 }
+
+static void on_wake(struct watch *w, uint32_t events)
+{
+    struct acceptor *a = container_of(w, struct acceptor, wake);
+    uint64_t n;
+    (void)fd_read_full(a->wake_fd, &n, sizeof(n));
+    (void)pthread_mutex_lock(&a->lock);
+    struct conn *given = a->given;
+    bool stop = a->stop;
+    a->given = NULL;
+    (void)pthread_mutex_unlock(&a->lock);
+    while (given) {
+        struct conn *c = given;
+        given = c->next;
+        if (c->seat.taken)
+            begin(a, c);
+        else
+            admit(a, c);
+    }
+    if (stop)
+        loop_stop(a->loop);
+}
+
+/* ---- life ---- */
 
 static void *run(void *arg)
 {
@@ -208,18 +274,15 @@ static void *run(void *arg)
 
 static int start(struct acceptor *a, struct err *err)
 {
-    const int defer_s = DEFER_S;
     pthread_attr_t attr;
-    /* The acceptor wakes up once a connection, when there is something to look at. */
-    (void)setsockopt(a->config.fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof(defer_s));
     int r = fd_set_nonblock(a->config.fd, true);
     if (r >= 0)
         r = loop_new(&a->loop);
-    a->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (r >= 0 && a->stop_fd < 0)
+    a->wake_fd = eventfd(0, EFD_CLOEXEC);
+    if (r >= 0 && a->wake_fd < 0)
         r = -errno;
     if (r >= 0)
-        r = loop_add(a->loop, &a->stop, a->stop_fd, EPOLLIN);
+        r = loop_add(a->loop, &a->wake, a->wake_fd, EPOLLIN);
     if (r >= 0)
         r = loop_add(a->loop, &a->listen, a->config.fd, EPOLLIN);
     if (r < 0)
@@ -231,6 +294,15 @@ static int start(struct acceptor *a, struct err *err)
     return r ? err_set(err, r, "cannot start a thread for connections") : 0;
 }
 
+static void release(struct acceptor *a)
+{
+    loop_free(a->loop);
+    cleanup_close(&a->wake_fd);
+    (void)close(a->config.fd);
+    (void)pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
 int acceptor_new(const struct acceptor_config *config, struct acceptor **ret_a, struct err *err)
 {
     struct acceptor *a = calloc(1, sizeof(*a));
@@ -240,14 +312,12 @@ int acceptor_new(const struct acceptor_config *config, struct acceptor **ret_a, 
     }
     a->config = *config;
     a->listen = (struct watch){ -1, on_listen };
-    a->stop = (struct watch){ -1, on_stop };
-    a->stop_fd = -1;
+    a->wake = (struct watch){ -1, on_wake };
+    a->wake_fd = -1;
+    (void)pthread_mutex_init(&a->lock, NULL);
     int r = start(a, err);
     if (r < 0) {
-        loop_free(a->loop);
-        cleanup_close(&a->stop_fd);
-        (void)close(a->config.fd);
-        free(a);
+        release(a);
         return r;
     }
     *ret_a = a;
@@ -259,12 +329,12 @@ void acceptor_free(struct acceptor *a)
     if (!a)
         return;
     const uint64_t one = 1;
-    (void)fd_write_full(a->stop_fd, &one, sizeof(one));
+    (void)pthread_mutex_lock(&a->lock);
+    a->stop = true;
+    (void)pthread_mutex_unlock(&a->lock);
+    (void)fd_write_full(a->wake_fd, &one, sizeof(one));
     (void)pthread_join(a->thread, NULL);
     while (a->waiting)
         drop(a->waiting);
-    loop_free(a->loop);
-    (void)close(a->stop_fd);
-    (void)close(a->config.fd);
-    free(a);
+    release(a);
 }

@@ -2,7 +2,6 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -200,7 +199,6 @@ static void go_on(struct relay *r)
 struct copying {
     struct relay *r;
     const struct relay_spec *spec;
-    int failed;
     bool accept;
 };
 
@@ -213,28 +211,23 @@ static int add_line(struct relay *r, const char *line)
     return 0;
 }
 
-static enum MHD_Result copy_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
+static int copy_header(void *arg, const char *name, const char *value)
 {
-    struct copying *c = cls;
+    struct copying *c = arg;
     if (is_one_of(name, of_connection) || is_one_of(name, c->spec->drop) ||
         (c->spec->drops && c->spec->drops(name)))
-        return MHD_YES;
+        return 0;
     c->accept = c->accept || strcasecmp(name, "Accept") == 0;
     _cleanup_(buf_done) struct buf line = BUF_INIT(HEADER_LINE_MAX);
     /* libcurl takes "Name:" as a wish to leave it out, "Name;" as one with no value. */
-    c->failed =
-        value && *value ? buf_printf(&line, "%s: %s", name, value) : buf_printf(&line, "%s;", name);
-    if (c->failed >= 0 && !strpbrk(line.data, "\r\n"))
-        c->failed = add_line(c->r, line.data);
-    return c->failed < 0 ? MHD_NO : MHD_YES;
+    int r = *value ? buf_printf(&line, "%s: %s", name, value) : buf_printf(&line, "%s;", name);
+    return r < 0 ? r : add_line(c->r, line.data);
 }
 
 static int set_headers(struct relay *r, const struct relay_spec *spec)
 {
     struct copying c = { .r = r, .spec = spec };
-    (void)MHD_get_connection_values(r->req->con, MHD_HEADER_KIND, copy_header, &c);
-    int k = c.failed < 0 ? c.failed : 0;
+    int k = request_headers_with(r->req, "", copy_header, &c);
     for (const char *const *line = spec->add; k >= 0 && line && *line; line++)
         k = add_line(r, *line);
     char host[256];

@@ -1,19 +1,14 @@
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <microhttpd.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "front/http/cors.h"
 #include "front/http/gzip.h"
 #include "front/http/once.h"
 #include "front/http/request.h"
 
-#define RETRY_S 10
-#define STREAM_BLOCK 16384       /* what an HTTP/1.0 client is sent at once; others get chunks */
-#define BYTES_BLOCK (256 * 1024) /* of a body of known length: a frame of the sandbox's init */
-#define PASSED_MAX (64 * 1024)   /* headers of another server's answer */
+#define PASSED_MAX (64 * 1024)            /* headers of another server's answer */
 #define STREAM_PENDING_MAX (1024u * 1024) /* a frame of output, every byte of it escaped */
 
 /* The API's error codes; docs/api.md has the same table. */
@@ -176,47 +171,13 @@ int reply_pass_header(struct request *req, const char *name, const char *value)
     return r < 0 ? r : buf_append(&req->passed, value, strlen(value) + 1);
 }
 
-static void put_cors(const struct request *req, struct MHD_Response *res)
+/* The answer is there; it is sent when the handler is done. */
+static int queue(struct request *req, unsigned status, const char *type)
 {
-    (void)MHD_add_response_header(res, "Access-Control-Allow-Origin", req->cors_origin);
-    (void)MHD_add_response_header(res, "Access-Control-Expose-Headers", cors_exposed);
-    if (req->cors_origin[0] != '*')
-        (void)MHD_add_response_header(res, "Vary", "Origin");
-}
-
-static void put_retry(const struct request *req, struct MHD_Response *res)
-{
-    char text[16];
-    int n = snprintf(text, sizeof(text), "%u", req->retry_after_s ? req->retry_after_s : RETRY_S);
-    if (n > 0)
-        (void)MHD_add_response_header(res, "Retry-After", text);
-}
-
-static int queue(struct request *req, unsigned status, struct MHD_Response *res)
-{
-    if (!res)
-        return -ENOMEM;
-    (void)MHD_add_response_header(res, "X-Request-Id", req->id);
-    for (size_t i = 0; i < req->nheaders; i++)
-        (void)MHD_add_response_header(res, req->headers[i].name, req->headers[i].value);
-    for (const char *p = req->passed.data, *end = p + req->passed.len; p < end;) {
-        const char *value = p + strlen(p) + 1;
-        (void)MHD_add_response_header(res, p, value);
-        p = value + strlen(value) + 1;
-    }
-    if (status == 401 && !req->relayed)
-        (void)MHD_add_response_header(res, "WWW-Authenticate", "Bearer");
-    if (!req->relayed && (status == 429 || status == 503 || req->retry_after_s))
-        put_retry(req, res);
-    if (req->cors_origin)
-        put_cors(req, res);
-    if (status == 405 && !req->relayed)
-        (void)MHD_add_response_header(res, "Allow", req->allow);
-    enum MHD_Result ok = MHD_queue_response(req->con, status, res);
-    MHD_destroy_response(res); /* our reference; the connection has its own */
-    if (ok != MHD_YES)
-        return -EIO;
-    req->status = status;
+    if (req->status)
+        return -EALREADY;
+    req->status = req->forced_status ? req->forced_status : status;
+    req->type = type;
     return 0;
 }
 
@@ -237,18 +198,14 @@ int reply_text(struct request *req, unsigned status, const char *type, struct bu
 {
     once_keep(req, status, type, text->data, text->len);
     bool packed = pack(req, text);
-    size_t n = text->len;
-    char *p = buf_steal(text);
-    struct MHD_Response *res = MHD_create_response_from_buffer(n, p, MHD_RESPMEM_MUST_FREE);
-    if (!res) {
-        free(p);
-        return -ENOMEM;
-    }
-    (void)MHD_add_response_header(res, "Content-Type", type);
-    (void)MHD_add_response_header(res, "Vary", "Accept-Encoding");
-    if (packed)
-        (void)MHD_add_response_header(res, "Content-Encoding", "gzip");
-    return queue(req, status, res);
+    int r = queue(req, status, type);
+    if (r < 0)
+        return r;
+    req->content = *text;
+    *text = (struct buf)BUF_INIT(text->max);
+    req->negotiated = true;
+    req->packed = packed;
+    return 0;
 }
 
 int reply_json(struct request *req, unsigned status, struct jout *j)
@@ -259,7 +216,7 @@ int reply_json(struct request *req, unsigned status, struct jout *j)
 
 int reply_status(struct request *req, unsigned status)
 {
-    return queue(req, status, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT));
+    return queue(req, status, NULL);
 }
 
 int reply_empty(struct request *req)
@@ -299,20 +256,20 @@ struct stream {
     bool ended;
 };
 
-static ssize_t stream_read(void *cls, uint64_t pos, char *out, size_t max)
+static ssize_t stream_read(void *arg, char *out, size_t max)
 {
-    struct stream *s = cls;
+    struct stream *s = arg;
     if (s->at == s->pending.len) {
         buf_clear(&s->pending);
         s->at = 0;
         while (!s->ended && s->pending.len == 0) {
             int r = s->source->next(s->arg, &s->pending);
             if (r < 0)
-                return MHD_CONTENT_READER_END_WITH_ERROR;
+                return r;
             s->ended = r == 0;
         }
         if (s->pending.len == 0)
-            return MHD_CONTENT_READER_END_OF_STREAM;
+            return 0;
     }
     size_t n = s->pending.len - s->at < max ? s->pending.len - s->at : max;
     memcpy(out, s->pending.data + s->at, n);
@@ -320,79 +277,48 @@ static ssize_t stream_read(void *cls, uint64_t pos, char *out, size_t max)
     return (ssize_t)n;
 }
 
-static void stream_free(void *cls)
+static void stream_free(void *arg)
 {
-    struct stream *s = cls;
+    struct stream *s = arg;
     s->source->free(s->arg);
     buf_done(&s->pending);
     free(s);
 }
 
+/* Takes arg, also when it fails. */
+static int queue_reader(struct request *req, unsigned status, const char *type, uint64_t length,
+                        const struct reply_reader *reader, void *arg)
+{
+    int r = queue(req, status, type);
+    if (r < 0) {
+        reader->free(arg);
+        return r;
+    }
+    req->reader = reader;
+    req->reader_arg = arg;
+    req->length = length;
+    req->streaming = true;
+    return 0;
+}
+
 int reply_stream(struct request *req, const char *type, const struct reply_source *source,
                  void *arg)
 {
+    static const struct reply_reader reader = { stream_read, stream_free };
     struct stream *s = calloc(1, sizeof(*s));
     if (!s) {
         source->free(arg);
         return -ENOMEM;
     }
     *s = (struct stream){ source, arg, BUF_INIT(STREAM_PENDING_MAX), 0, false };
-    struct MHD_Response *res = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
-                                                                 stream_read, s, stream_free);
-    if (!res) {
-        stream_free(s);
-        return -ENOMEM;
-    }
-    (void)MHD_add_response_header(res, "Content-Type", type);
-    (void)MHD_add_response_header(res, "Cache-Control", "no-store");
-    int r = queue(req, 200, res);
-    req->streaming = r >= 0;
-    return r;
-}
-
-struct bytes {
-    const struct reply_reader *reader;
-    void *arg;
-};
-
-static ssize_t bytes_read(void *cls, uint64_t pos, char *out, size_t max)
-{
-    struct bytes *b = cls;
-    ssize_t n = b->reader->read(b->arg, out, max);
-    if (n < 0)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    return n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : n;
-}
-
-static void bytes_free(void *cls)
-{
-    struct bytes *b = cls;
-    b->reader->free(b->arg);
-    free(b);
+    reply_header(req, "Cache-Control", "no-store");
+    return queue_reader(req, 200, type, REPLY_UNKNOWN, &reader, s);
 }
 
 int reply_bytes(struct request *req, unsigned status, const char *type, uint64_t length,
                 const struct reply_reader *reader, void *arg)
 {
-    struct bytes *b = calloc(1, sizeof(*b));
-    if (!b) {
-        reader->free(arg);
-        return -ENOMEM;
-    }
-    *b = (struct bytes){ reader, arg };
-    size_t block = length < BYTES_BLOCK ? length + 1 : BYTES_BLOCK;
-    bool known = length != REPLY_UNKNOWN;
-    struct MHD_Response *res = MHD_create_response_from_callback(
-        known ? length : MHD_SIZE_UNKNOWN, known ? block : STREAM_BLOCK, bytes_read, b, bytes_free);
-    if (!res) {
-        bytes_free(b);
-        return -ENOMEM;
-    }
-    if (type)
-        (void)MHD_add_response_header(res, "Content-Type", type);
-    int r = queue(req, status, res);
-    req->streaming = r >= 0;
-    return r;
+    return queue_reader(req, status, type, length, reader, arg);
 }
 
 void reply_upgraded(struct request *req, int fd)
@@ -401,24 +327,15 @@ void reply_upgraded(struct request *req, int fd)
     req->take = NULL;
     if (take)
         take(req->take_arg, fd);
-}
-
-/* The library goes on owning its descriptor until it is told that the connection is over, which is
- * now: ours is a copy. Who speaks before the answer does not speak the protocol. */
-static void on_upgraded(void *cls, struct MHD_Connection *con, void *req_cls, const char *extra,
-                        size_t extra_n, MHD_socket sock, struct MHD_UpgradeResponseHandle *handle)
-{
-    reply_upgraded(req_cls, extra_n ? -1 : fcntl(sock, F_DUPFD_CLOEXEC, 0));
-    (void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+    else if (fd >= 0)
+        (void)close(fd);
 }
 
 int reply_upgrade(struct request *req, const char *protocol, void (*take)(void *arg, int fd),
                   void *arg)
 {
-    struct MHD_Response *res = MHD_create_response_for_upgrade(on_upgraded, NULL);
     req->take = take; /* called at the latest when the request is over */
     req->take_arg = arg;
-    if (res)
-        (void)MHD_add_response_header(res, "Upgrade", protocol);
-    return queue(req, 101, res);
+    reply_header(req, "Upgrade", "%s", protocol);
+    return queue(req, 101, NULL);
 }

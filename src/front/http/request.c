@@ -1,41 +1,29 @@
 #include "front/http/request.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/log.h"
+#include "front/http/conn.h"
 #include "front/http/fields.h"
 
 const char *request_header(const struct request *req, const char *name)
 {
-    return MHD_lookup_connection_value(req->con, MHD_HEADER_KIND, name);
-}
-
-struct each {
-    const char *prefix;
-    request_header_fn fn;
-    void *arg;
-    int result;
-};
-
-static enum MHD_Result each_header(void *ctx, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
-{
-    struct each *e = ctx;
-    size_t n = strlen(e->prefix);
-    if (strncasecmp(name, e->prefix, n) == 0)
-        e->result = e->fn(e->arg, name + n, value ? value : "");
-    return e->result < 0 ? MHD_NO : MHD_YES;
+    return conn_header(req->con, name);
 }
 
 int request_headers_with(const struct request *req, const char *prefix, request_header_fn fn,
                          void *arg)
 {
-    struct each e = { prefix, fn, arg, 0 };
-    (void)MHD_get_connection_values(req->con, MHD_HEADER_KIND, each_header, &e);
-    return e.result < 0 ? e.result : 0;
+    const struct head *h = conn_head(req->con);
+    size_t n = strlen(prefix);
+    for (size_t i = 0; h && i < h->nfields; i++) {
+        const char *name = h->fields[i].name.p;
+        int r = strncasecmp(name, prefix, n) == 0 ? fn(arg, name + n, h->fields[i].value.p) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 bool request_accepts(const struct request *req, const char *type)

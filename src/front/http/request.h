@@ -1,8 +1,8 @@
 /* request - one HTTP request and its one answer.
  *
  * Handlers get a request whose path, key and body were checked, and answer with a reply_ call or
- * return a failure, which becomes the JSON error of the API. The HTTP library stays behind
- * this header. A handler may block: each connection has a thread of its own. */
+ * return a failure, which becomes the JSON error of the API. A handler may block: each request
+ * has a thread of its own. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -27,7 +27,9 @@
 #define REQUEST_REPLY_VALUE 256
 #define REPLY_MAX (64u * 1024 * 1024) /* two escaped outputs of the default limit, and a list */
 
-struct MHD_Connection;
+struct conn;
+struct reply_reader;
+struct endpoint;
 struct server;
 
 struct request {
@@ -36,7 +38,7 @@ struct request {
     const char *preview_domain; /* as clients write it; NULL: none */
     bool preview_tls;           /* and they come by TLS */
     const char *method;
-    char *target; /* as it stood on the request line; NULL: no memory */
+    const char *target; /* as it stood on the request line */
     struct uri uri;
     const struct dialect *dialect; /* NULL: our own */
     const struct route *route;
@@ -54,9 +56,21 @@ struct request {
 
     /* the server's own */
     struct server *server;
-    struct MHD_Connection *con;
-    unsigned status; /* 0: not answered yet */
-    bool begun, refused, authorized, streaming, sink_open;
+    struct endpoint *endpoint;
+    struct conn *con;
+    unsigned status;        /* 0: not answered yet */
+    unsigned forced_status; /* of a failure that has a status of its own; 0: as its code says */
+    bool refused, authorized, streaming, sink_open;
+    bool close;     /* the connection ends with this answer */
+    bool crowded;   /* refused for want of room: nothing more is read from it */
+    bool until_end; /* the client knows no chunks */
+    /* the answer, until it is sent: one of content and reader, or neither */
+    const char *type; /* NULL: none is told */
+    bool negotiated, packed;
+    struct buf content;
+    const struct reply_reader *reader;
+    void *reader_arg;
+    uint64_t length; /* of what the reader gives */
     unsigned retry_after_s;
     const char *cors_origin; /* NULL: no page of another origin asks, or it may not */
     uint64_t drained_bytes;
@@ -77,11 +91,15 @@ struct request {
 };
 
 const char *request_header(const struct request *req, const char *name); /* NULL: not there */
-/* Each header whose name begins with `prefix`, in whatever case: the rest of its name and its value.
- * Below zero ends it and is the result. */
+/* Each header whose name begins with `prefix`, in whatever case: the rest of its name and its
+ * value. Below zero ends it and is the result. */
 typedef int (*request_header_fn)(void *arg, const char *rest, const char *value);
 int request_headers_with(const struct request *req, const char *prefix, request_header_fn fn,
                          void *arg);
+/* The caller is somebody who may come in: known by `who`, a key or what a token is for. The
+ * server knows those with a key; a dialect says it of the others. -EAGAIN: this one has too many
+ * connections. */
+int request_known(struct request *req, const char *who, struct err *err);
 bool request_accepts(const struct request *req, const char *type);
 
 /* ---- query parameters: strict, each failure is invalid_query ---- */
@@ -150,7 +168,11 @@ int reply_status(struct request *req, unsigned status); /* no body */
  * this fails. */
 int reply_upgrade(struct request *req, const char *protocol, void (*take)(void *arg, int fd),
                   void *arg);
-void reply_upgraded(struct request *req, int fd); /* the server's own */
+/* The server's own. */
+void reply_upgraded(struct request *req, int fd);
+int reply_send(struct request *req,
+               int stall_ms); /* below zero: the connection is of no more use */
+void reply_drop(struct request *req);
 
 /* The status that a failure's name has; 500 for one that has none. */
 unsigned reply_status_of(const struct err *err);

@@ -1,44 +1,56 @@
 /* The head of a request: is it one, what does it want, who asks, and may they? */
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "core/key.h"
 #include "core/team.h"
+#include "front/http/conn.h"
 #include "front/http/cors.h"
 #include "front/http/server_private.h"
 
 #define IGNORED_BODY_MAX (64 * 1024) /* where no body is wanted */
 
-struct head {
-    unsigned lengths, codings, hosts, keys;
-};
-
-static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                    const char *value)
-{
-    struct head *h = cls;
-    h->lengths += strcasecmp(name, "Content-Length") == 0;
-    h->codings += strcasecmp(name, "Transfer-Encoding") == 0;
-    h->hosts += strcasecmp(name, "Host") == 0;
-    h->keys += strcasecmp(name, "Authorization") == 0;
-    return MHD_YES;
-}
-
-/* A head that two readers could understand differently is the start of request smuggling. */
+/* A head that two readers could understand differently is the start of request smuggling. The
+ * reader of heads refuses most of them; who asks must be as clear. */
 static int check_head(struct request *req, struct err *err)
 {
-    struct head h = { 0 };
-    (void)MHD_get_connection_values(req->con, MHD_HEADER_KIND, count_header, &h);
-    if (h.lengths > 1 || h.codings > 1 || h.hosts > 1 || h.keys > 1 || (h.lengths && h.codings))
-        return err_name(err, EINVAL, "invalid_request",
-                        "a header that may be there once is there twice, or contradicts another");
-    return 0;
+    const struct head *h = conn_head(req->con);
+    unsigned keys = 0;
+    for (size_t i = 0; i < h->nfields; i++)
+        keys += strcasecmp(h->fields[i].name.p, "Authorization") == 0;
+    return keys > 1 ? err_name(err, EINVAL, "invalid_request", "Authorization is there twice") : 0;
 }
+
+/* ---- room ---- */
+
+static int have_no_room(struct request *req, bool known, struct err *err)
+{
+    req->crowded = true;
+    return known ? err_name(err, EAGAIN, "too_many_requests",
+                            "this key has as many connections open as one may have")
+                 : err_name(err, EAGAIN, "capacity",
+                            "too many requests without a key are being answered; try again");
+}
+
+int request_known(struct request *req, const char *who, struct err *err)
+{
+    struct connections *c = req->endpoint->connections;
+    int r = connections_work(c, &req->con->seat, connections_who(c, who));
+    return r < 0 ? have_no_room(req, true, err) : 0;
+}
+
+static int take_room(struct request *req, struct err *err)
+{
+    int r = connections_work(req->endpoint->connections, &req->con->seat, 0);
+    return r < 0 ? have_no_room(req, false, err) : 0;
+}
+
+/* ---- who asks ---- */
 
 /* X-Warren-Team: an operator's request for another team. */
 static int take_team(struct request *req, struct err *err)
@@ -96,17 +108,19 @@ static int check_key(struct endpoint *ep, struct request *req, struct err *err)
     if (text && key_check(req->core, text, &key) >= 0) {
         memcpy(req->owner, key.owner, sizeof(req->owner));
         req->admin = key.role == KEY_ADMIN;
-        return check_rate(ep, req, text, err);
+        int r = request_known(req, text, err);
+        return r < 0 ? r : check_rate(ep, req, text, err);
     }
     if (ep->admin && !text && auth_peer_trusted(req->fd)) {
         memcpy(req->owner, OWNER_DEFAULT, sizeof(OWNER_DEFAULT));
         req->admin = true;
-        return 0;
+        return request_known(req, "", err);
     }
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(req->con, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (text && auth_failed(ep->server->auth, info && !ep->admin ? info->client_addr : NULL,
-                            clock_mono_ms()))
+    int r = take_room(req, err);
+    if (r < 0)
+        return r;
+    const struct sockaddr *from = ep->admin ? NULL : (struct sockaddr *)&req->con->peer;
+    if (text && auth_failed(ep->server->auth, from, clock_mono_ms()))
         return err_name(err, EAGAIN, "too_many_requests",
                         "too many wrong keys from this address; try again in %d s", AUTH_WINDOW_S);
     return err_name(err, EACCES, "unauthorized",
@@ -133,8 +147,8 @@ int server_too_large(struct request *req, struct err *err)
 
 uint64_t server_announced_length(const struct request *req)
 {
-    const char *text = request_header(req, "Content-Length");
-    return text ? strtoull(text, NULL, 10) : 0; /* its shape was checked by the library */
+    const struct head *h = conn_head(req->con);
+    return h && h->body == BODY_LENGTH ? h->length : 0;
 }
 
 /* What a browser asks before a page of another origin may ask, and anyone about a path. */
@@ -194,9 +208,15 @@ int server_admit(struct endpoint *ep, struct request *req, const char *method, s
         ep->admin ? NULL
                   : cors_allows(ep->server->config.cors_origins, request_header(req, "Origin"));
     int r = check_head(req, err);
-    if (r < 0)
-        return r;
-    r = find_route(req, method, err);
+    if (r >= 0)
+        r = find_route(req, method, err);
+    if (r < 0 || req->route->auth != AUTH_KEY) {
+        struct err full = ERR_INIT;
+        if (take_room(req, &full) < 0) {
+            *err = full;
+            r = -EAGAIN;
+        }
+    }
     if (r < 0)
         return r;
     if (req->route->auth == AUTH_KEY) {
@@ -214,6 +234,9 @@ int server_admit(struct endpoint *ep, struct request *req, const char *method, s
     if (req->route->body == BODY_STREAM) {
         r = req->route->sink->begin(req, err);
         req->sink_open = r >= 0;
+        /* An upload that a route without a key lets begin is one that it knows by other means. */
+        if (r >= 0 && !connections_known(&req->con->seat))
+            r = request_known(req, req->route->pattern, err);
     }
     return r;
 }

@@ -1,38 +1,49 @@
-/* server_private - what the files of the server share. server.c: the sockets, and a request from its
- * first line to its end; server_admit.c: whether it may come in. */
+/* server_private - what the files of the server share. server.c: the sockets and its life;
+ * server_request.c: a request from its first line to its end; server_admit.c: whether it may
+ * come in. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "front/http/auth.h"
+#include "front/http/connections.h"
 #include "front/http/limiter.h"
 #include "front/http/metrics.h"
 #include "front/http/request.h"
 #include "front/http/server.h"
+#include "front/http/workers.h"
 
-struct MHD_Daemon;
+struct conn;
+
+#define IDLE_TIMEOUT_MS 60000 /* between two bytes of a request or of its answer */
 
 struct endpoint {
     struct server *server;
-    struct MHD_Daemon *daemon;
-    _Atomic unsigned open; /* connections that it has */
+    struct connections *connections;
+    struct workers *workers;
+    struct acceptor *acceptor; /* NULL: not open (any more); with the server's lock */
+    struct conn *working;      /* with the server's lock */
     bool admin;
 };
 
 struct server {
     struct server_config config;
     struct endpoint endpoints[2];
-    struct acceptor *acceptor; /* NULL: no TCP */
-    pthread_mutex_t taking;    /* a daemon that connections are given to does not end meanwhile */
+    pthread_mutex_t lock; /* of what the endpoints say, and: */
+    bool stop;            /* no connection is used again */
     struct metrics metrics;
     struct auth *auth;
     struct limiter *limiter; /* NULL: no limit */
     char boot[7];            /* request ids: which life of the daemon, and a count */
     _Atomic uint64_t count;
-    _Atomic int working; /* requests in a handler, streams not counted */
+    _Atomic int at_work; /* requests in a handler, streams not counted */
 };
 
-/* The head is there: finds the route, the team and the limits of a request; opens what takes its body. */
+/* One request of a connection, and its answer. True: the connection may be used again. */
+bool server_exchange(struct endpoint *ep, struct conn *c);
+
+/* The head is there: finds the route, the team and the limits of a request; opens what takes its
+ * body. */
 int server_admit(struct endpoint *ep, struct request *req, const char *method, struct err *err);
 int server_too_large(struct request *req, struct err *err); /* its body; always fails */
 uint64_t server_announced_length(const struct request *req);

@@ -109,9 +109,11 @@ static void up(void)
     CHECK_OK(bind(fd, (struct sockaddr *)&address, sizeof(address)));
     CHECK_OK(listen(fd, 16));
     CHECK_OK(getsockname(fd, (struct sockaddr *)&address, &n));
-    struct server_config c = {
-        .routes = routes, .nroutes = ARRAY_LEN(routes), .tcp_fd = fd, .admin_fd = -1
-    };
+    struct server_config c = { .routes = routes,
+                               .nroutes = ARRAY_LEN(routes),
+                               .tcp_fd = fd,
+                               .admin_fd = -1,
+                               .connections = { 64, 64, 64, 16 } };
     CHECK_OK(server_new(&c, &server, NULL));
 }
 
