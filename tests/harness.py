@@ -353,6 +353,7 @@ class Daemon:
         env = {k: v for k, v in os.environ.items() if not k.startswith("WARREN_")}
         env.update({"WARREN_API_KEY": self.key} if self.key else {})
         env["WARREN_LIBEXEC"] = str(KEEPER_BUILD)
+        env["WARREN_SHARE_VOLUMES"] = "always"  # an option wins: test_volume_walls has the default
         sanitizer = f"log_path={self.reports}/sanitizer:abort_on_error=0:exitcode=66"
         env["ASAN_OPTIONS"] = sanitizer + ":detect_leaks=1:detect_stack_use_after_return=0"
         env["UBSAN_OPTIONS"] = sanitizer + ":print_stacktrace=1"

@@ -1,4 +1,4 @@
-"""Walls of volumes: no subvolumes in them, nothing of them left."""
+"""Walls of volumes: no subvolumes in them, nothing of them left, no way through them into another sandbox."""
 import fcntl
 import json
 import os
@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+import harness
 from harness import until
 
 # Requests of btrfs, by number: ENOTTY is the filter's answer, whatever the file.
@@ -113,3 +114,111 @@ def test_what_an_earlier_version_could_not_delete_goes_at_the_start(fresh):
     fresh.api.ok("DELETE", "/v1/volumes/old")
     until(lambda: not fresh.stored("trash"), "an empty trash")
     until(lambda: free_bytes(fresh) > before - (4 << 20), "the space", deadline=60)
+
+
+# Listens in a volume, tells so, and passes a descriptor to whoever comes.
+LISTEN = r"""
+import os, select, socket
+kinds = {"stream": socket.SOCK_STREAM, "seqpacket": socket.SOCK_SEQPACKET, "dgram": socket.SOCK_DGRAM}
+socks = {}
+for name, kind in kinds.items():
+    s = socks[name] = socket.socket(socket.AF_UNIX, kind)
+    s.bind("/data/" + name)
+    os.chmod("/data/" + name, 0o777)
+    if name != "dgram":
+        s.listen(16)
+print("ready", flush=True)
+while True:
+    for s in select.select(list(socks.values()), [], [])[0]:
+        if s is socks["dgram"]:
+            print("got", s.recv(10).decode(), flush=True)
+            continue
+        c, _ = s.accept()
+        socket.send_fds(c, [b"x"], [0])
+        c.close()
+"""
+
+# Every way to a socket's path; prints what came of each.
+CONNECT = r"""
+import errno, json, os, socket, sys
+kinds = {"stream": socket.SOCK_STREAM, "seqpacket": socket.SOCK_SEQPACKET, "dgram": socket.SOCK_DGRAM}
+os.chdir("/data")
+fd = os.open("/data", os.O_RDONLY)
+told = {}
+for name, kind in kinds.items():
+    os.path.lexists("/tmp/link-" + name) or os.symlink("/data/" + name, "/tmp/link-" + name)
+    for way in "/data/" + name, name, "/tmp/link-" + name, f"/proc/self/fd/{fd}/{name}", f"/proc/self/cwd/{name}":
+        s = socket.socket(socket.AF_UNIX, kind)
+        key = name + " " + way.replace(str(fd), "N")
+        try:
+            s.connect(way)
+            told[key] = "sent" if name == "dgram" and s.send(b"hello") else len(socket.recv_fds(s, 10, 4)[1])
+        except OSError as e:
+            told[key] = errno.errorcode[e.errno]
+        if name == "dgram":
+            try:
+                told[key + " sendto"] = "sent" if socket.socket(socket.AF_UNIX, kind).sendto(b"hello", way) else 0
+            except OSError as e:
+                told[key + " sendto"] = errno.errorcode[e.errno]
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture
+def careful(tiny_tar):
+    """A daemon as it is by default: volumes are shared where sockets in them lead nowhere."""
+    with harness.running("--share-volumes", "fenced",
+                         images={"tiny": tiny_tar, "base": harness.base_image()}) as d:
+        yield d
+
+
+def connect(api, who):
+    api.ok("PUT", f"/v1/sandboxes/{who}/files?path=/tmp/connect.py", CONNECT.encode())
+    return json.loads(api.out(who, "python3 /tmp/connect.py"))
+
+
+def test_sockets_in_a_volume_lead_nowhere(careful):
+    api = careful.api
+    api.ok("POST", "/v1/volumes", {"name": "v", "size_mb": 64})
+    a = api.create(volumes=[{"volume": "v", "path": "/data"}])["id"]
+    api.ok("PUT", f"/v1/sandboxes/{a}/files?path=/tmp/listen.py", LISTEN.encode())
+    n = api.start(a, "exec python3 /tmp/listen.py")["process"]
+    until(lambda: api.ok("GET", f"/v1/sandboxes/{a}/processes/{n}") and
+          "dgram" in api.out(a, "ls /data"), "sockets")
+    own = connect(api, a)
+    assert set(own.values()) == {1, "sent"}, own  # inside of one sandbox they work
+    for read_only in False, True:
+        spec = {"volumes": [{"volume": "v", "path": "/data", "read_only": read_only}]}
+        if api.ok("GET", "/v1/host")["features"]["volume_fence"]:
+            b = api.create(**spec)["id"]
+            told = connect(api, b)
+            assert set(told.values()) == {"EPERM"}, told
+            careful.kill_keeper()  # the fence does not depend on who raised it
+            assert set(connect(api, b).values()) == {"EPERM"}
+            api.delete(b)
+        else:
+            api.refused(409, "volume_in_use", "POST", "/v1/sandboxes", spec)
+    api.delete(a)
+    api.ok("DELETE", "/v1/volumes/v")
+
+
+def test_a_volume_that_is_not_fenced_is_in_one_sandbox_at_a_time(careful):
+    api = careful.api
+    if api.ok("GET", "/v1/host")["features"]["volume_fence"]:
+        return  # it may be in several
+    v = [{"volume": api.ok("POST", "/v1/volumes", {"name": "v", "size_mb": 64})["id"], "path": "/data"}]
+    a = api.create(image="tiny", volumes=v)["id"]
+    api.out(a, "echo kept > /data/x")
+    refused = api.refused(409, "volume_in_use", "POST", "/v1/sandboxes", {"image": "tiny", "volumes": v})
+    assert "--share-volumes" in str(refused)
+    api.ok("POST", f"/v1/sandboxes/{a}/stop")
+    b = api.create(image="tiny", volumes=v)["id"]
+    assert api.out(b, "cat /data/x") == "kept\n"
+    api.refused(409, "volume_in_use", "POST", f"/v1/sandboxes/{a}/start")
+    careful.restart()
+    api.refused(409, "volume_in_use", "POST", f"/v1/sandboxes/{a}/start")
+    api.delete(b)
+    api.ok("POST", f"/v1/sandboxes/{a}/start")
+    assert api.out(a, "cat /data/x") == "kept\n"
+    api.delete(a)
+    api.ok("DELETE", "/v1/volumes/v")

@@ -39,6 +39,8 @@ int thread_start(pthread_t *ret_thread, void *(*fn)(void *), void *ctx, struct e
 static int init(struct core *core, const struct core_config *config, struct err *err)
 {
     core->watch.stop_fd = -1;
+    if (config->share_volumes)
+        core->volumes.sharing = VOLUME_SHARING_FINE;
     (void)pthread_mutex_init(&core->images.lock, NULL);
     (void)pthread_mutex_init(&core->keyring.lock, NULL);
     (void)pthread_mutex_init(&core->feed.lock, NULL);

@@ -3,6 +3,7 @@
  * Made once by warrend's main after the rights are dropped; handed to every request. The nouns
  * (sandbox, process, image, key, event) are functions over it. Nothing here knows of HTTP. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -30,6 +31,7 @@ struct core_config {
     unsigned registry_timeout_s;  /* of silence; 0: the usual */
     const char *api_names;        /* of the API, commas between: nobody's to have; NULL: none */
     const char *egress_open;      /* ranges that the operator opened, for buckets; NULL: none */
+    bool share_volumes; /* also where sockets in a volume lead from one sandbox to the other */
     const struct archive_config *archive; /* archive.h; NULL: no object storage */
 };
 

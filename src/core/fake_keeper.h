@@ -416,7 +416,11 @@ FAKE_UNUSED static struct core *world_start(struct world *w, unsigned pool)
 {
     struct err err = ERR_INIT;
     struct core_config config = {
-        .data_dir = w->dir, .run_dir = w->dir, .first_key = WORLD_KEY, .pool_size = pool
+        .data_dir = w->dir,
+        .run_dir = w->dir,
+        .first_key = WORLD_KEY,
+        .pool_size = pool,
+        .share_volumes = true,
     };
     if (core_new(&config, &w->core, &err) < 0)
         fail_msg("core_new: %s", err.msg);

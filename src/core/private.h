@@ -119,6 +119,7 @@ struct volumes { /* guarded by the table's lock: quotas, and who sees which, cha
     pthread_cond_t changed; /* a cell came up, or is gone; or there is something to do */
     pthread_t thread;       /* ends cells that nobody uses */
     bool started, stop;
+    enum { VOLUME_SHARING_UNKNOWN, VOLUME_SHARING_FINE, VOLUME_SHARING_REFUSED } sharing;
 };
 
 struct template_builder;
@@ -399,6 +400,11 @@ void volumes_done(struct volumes *v);
 /* With the table's lock held: the ids of a new sandbox's volumes; -ENOENT, volume_not_found. */
 int volumes_resolve(struct core *core, const char *owner, struct sandbox_spec *spec,
                     struct err *err);
+/* Whether sandboxes may share volumes is asked of the keeper once; without the lock. Then, with it: whether one that is
+ * about to run may have what it names; -EBUSY, volume_in_use. */
+void volumes_learn_sharing(struct core *core);
+struct box;
+int volumes_admit(struct core *core, const struct box *b, struct err *err);
 int64_t volumes_in_use_mb(struct core *core, const char *owner);
 bool volumes_any(struct core *core, const char *owner);
 /* Shows a running sandbox its volumes. */

@@ -255,10 +255,14 @@ int box_admit(struct core *core, struct box *b, struct err *err)
     struct table *t = &core->table;
     int64_t share[QUOTA_COUNT];
     quota_of(&b->s.spec, true, share);
+    if (b->s.spec.n_mounts)
+        volumes_learn_sharing(core);
     (void)pthread_mutex_lock(&t->lock);
     int r = quota_check(core, b->s.owner, nothing, share, err);
     if (r >= 0)
         r = volumes_resolve(core, b->s.owner, &b->s.spec, err);
+    if (r >= 0)
+        r = volumes_admit(core, b, err);
     if (r >= 0) {
         r = add_locked(t, b);
         if (r == -EEXIST && b->s.spec.name)
@@ -300,10 +304,14 @@ int box_starting(struct core *core, struct box *b, struct err *err)
 {
     struct table *t = &core->table;
     int64_t before[QUOTA_COUNT], after[QUOTA_COUNT];
+    if (b->s.spec.n_mounts)
+        volumes_learn_sharing(core);
     (void)pthread_mutex_lock(&t->lock);
     quota_of(&b->s.spec, quota_runs(b), before);
     quota_of(&b->s.spec, true, after);
     int r = quota_check(core, b->s.owner, before, after, err);
+    if (r >= 0)
+        r = volumes_admit(core, b, err);
     if (r >= 0)
         b->starting = true;
     (void)pthread_mutex_unlock(&t->lock);

@@ -58,6 +58,9 @@ static const struct option_row rows[] = {
       "The control group of all sandboxes; by default made from the run directory." },
     { "pool", "N", TEXT(pool), "4",
       "Blank sandboxes kept ready, so that making one takes less; 0 for none." },
+    { "share-volumes", "WHEN", TEXT(share_volumes), "fenced",
+      "Several running sandboxes have one volume: 'fenced' where the kernel lets no socket in it\n"
+      "lead from one to the other, 'always' also where they then pass each other descriptors." },
     { "usage-interval", "SECONDS", TEXT(usage_interval), "10",
       "How often what each sandbox uses is read, for GET /v1/usage." },
     { "usage-days", "N", TEXT(usage_days), "400",
@@ -286,6 +289,9 @@ static int check_values(struct options *o, struct err *err)
         return err_set(err, EINVAL, "--acme-directory must be an https:// URL");
     if (o->acme_email && (o->acme_email[0] == '-' || !strchr(o->acme_email, '@')))
         return err_set(err, EINVAL, "--acme-email must be an address");
+    o->share_volumes_always = strcmp(o->share_volumes, "always") == 0;
+    if (!o->share_volumes_always && strcmp(o->share_volumes, "fenced") != 0)
+        return err_set(err, EINVAL, "--share-volumes must be fenced or always");
     if (log_parse_level(o->log_level, &o->level) < 0)
         return err_set(err, EINVAL, "--log-level must be debug, info, warn or error");
     if (log_parse_format(o->log_format, &o->format) < 0)

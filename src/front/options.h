@@ -19,10 +19,12 @@ struct options {
     char *preview_domain, *api_names, *tls_listen, *tls_cert, *tls_key, *tls_certs, *acme_directory,
         *acme_email;
     char *archive, *archive_endpoint, *archive_region, *archive_credentials, *archive_ca;
+    char *share_volumes;
     bool help, version, routes;
     /* read out of the texts above */
     unsigned pool_size, rate, burst, usage_interval_s, usage_keep_days, registry_timeout_s;
     unsigned conns, conns_per_address, conns_per_key, conns_without_key;
+    bool share_volumes_always;
     enum log_level level;
     enum log_format format;
 };

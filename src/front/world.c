@@ -61,7 +61,8 @@ static int start_core(struct world *w, struct err *err)
                                   .registry_allow = w->options.registry_allow,
                                   .registry_timeout_s = w->options.registry_timeout_s,
                                   .api_names = w->options.api_names,
-                                  .egress_open = w->options.egress_open };
+                                  .egress_open = w->options.egress_open,
+                                  .share_volumes = w->options.share_volumes_always };
     int r = core_new(&config, &w->core, err);
     s3_credentials_done(&w->archive_keys); /* the core has them */
     return r;

@@ -32,6 +32,7 @@ struct keeper {
     struct cgroup_host *cgroups;
     struct ns_host *ns;
     struct execs *execs; /* NULL: this machine does not count programs */
+    bool fenced;         /* sockets do not lead from one cell to another (kernel/fence.h) */
     struct sweeper sweeper;
     int cells_dir;       /* <run>/cells */
     uint32_t client_uid; /* who may connect: warrend */

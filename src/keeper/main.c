@@ -24,6 +24,7 @@
 #include "keeper/storage.h"
 #include "kernel/cgroup.h"
 #include "kernel/execs.h"
+#include "kernel/fence.h"
 #include "kernel/mount.h"
 #include "kernel/uidrange.h"
 
@@ -169,6 +170,15 @@ static int make_ns_host(const struct config *c, struct ns_host **ret_ns, struct 
     return ns_host_new(c->init_path, furniture, ret_ns, err);
 }
 
+static void raise_fence(struct keeper *k)
+{
+    struct err err = ERR_INIT;
+    k->fenced = fence_raise(cgroup_host_group(k->cgroups), &err) == 0;
+    if (!k->fenced)
+        log_warn("sockets in a volume can lead from one sandbox to another: %s err=%s", err.msg,
+                 strerror(err.code));
+}
+
 static int open_keeper(const struct config *c, struct storage *storage, struct keeper *k,
                        struct err *err)
 {
@@ -191,6 +201,8 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     if (!c->teardown && execs_new(&k->execs, &no_execs) < 0)
         log_info("programs that sandboxes run are not counted: %s", no_execs.msg);
     r = cgroup_host_open(c->cgroup, &k->cgroups, err);
+    if (r == 0 && !c->teardown)
+        raise_fence(k);
     if (r == 0)
         r = uidrange_open(UID_REGISTRY, c->run_path, &k->uids, err);
     if (r == 0)

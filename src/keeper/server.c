@@ -246,6 +246,8 @@ static void answer_probe(struct conn *c)
         reply.probe |= KEEPER_HAS_FREEZER | KEEPER_HAS_KILL;
     if (k->execs)
         reply.probe |= KEEPER_HAS_PROGRAMS;
+    if (k->fenced)
+        reply.probe |= KEEPER_HAS_FENCE;
     probe_memory(k, &reply);
     reply.probe |= (f.quota ? KEEPER_HAS_QUOTA : 0u) |
                    (f.simple_quota ? KEEPER_HAS_SIMPLE_QUOTA : 0u) |

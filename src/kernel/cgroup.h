@@ -26,6 +26,7 @@ int cgroup_host_remove(struct cgroup_host *host); /* our root groups, if they ar
 bool cgroup_host_has(const struct cgroup_host *host, enum cgroup_controller c);
 bool cgroup_host_is_v2(const struct cgroup_host *host, enum cgroup_controller c);
 bool cgroup_host_has_unified(const struct cgroup_host *host);
+int cgroup_host_group(const struct cgroup_host *host); /* our root group there, borrowed; -1 */
 
 struct cgroup_limits {
     uint64_t memory_bytes; /* 0 leaves a limit as it is */

@@ -150,3 +150,8 @@ bool cgroup_host_has_unified(const struct cgroup_host *h)
 {
     return h->unified >= 0;
 }
+
+int cgroup_host_group(const struct cgroup_host *h)
+{
+    return h->unified;
+}

@@ -138,6 +138,7 @@ enum keeper_probe_flag {
     KEEPER_HAS_KILL = 1024,          /* cgroup.kill */
     KEEPER_HAS_PROGRAMS = 2048,      /* the kernel counts what cells run */
     KEEPER_HAS_MEMORY_IMAGES = 4096, /* a CRIU that works: checkpoints with memory */
+    KEEPER_HAS_FENCE = 8192,         /* sockets do not lead from one cell to another */
 };
 
 struct keeper_reply {

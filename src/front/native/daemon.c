@@ -48,6 +48,7 @@ static const struct {
     { KEEPER_HAS_SIMPLE_QUOTA, "simple_quota" }, { KEEPER_HAS_FREEZER, "freezer" },
     { KEEPER_HAS_KILL, "cgroup_kill" },          { KEEPER_HAS_IDMAP, "idmapped_mounts" },
     { KEEPER_HAS_POOL_IMAGE, "pool_image" },     { KEEPER_HAS_MEMORY_IMAGES, "memory_images" },
+    { KEEPER_HAS_FENCE, "volume_fence" },
 };
 
 int native_host(struct request *req, struct err *err)
