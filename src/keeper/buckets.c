@@ -228,6 +228,8 @@ static int write_down(struct bucket *b, struct err *err)
         dir < 0 ? -1 : openat(dir, "place", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 || fd_write_full(fd, &b->place, sizeof(b->place)) < 0)
         return err_set(err, errno, "cannot write a bucket's place down");
+    (void)snprintf(b->record.cgroup, sizeof(b->record.cgroup), "%s",
+                   cgroup_host_name(b->k->cgroups));
     return record_write(dir, &b->record, err);
 }
 
@@ -338,6 +340,7 @@ static void adopt_one(struct keeper *k, const char *id)
         return;
     }
     b->record = rec;
+    cells_find_groups(k, id, &rec);
     b->pidfd = pidfd;
     (void)uidrange_adopt(k->uids, rec.uid_base);
     if (cells_pid(k, place.cell) < 0) /* its cell ended while no keeper was there */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,16 +19,45 @@
 #define LOG_MODULE "cells"
 #define STALE_TRIES 100 /* of 10 ms */
 
+/* A daemon that was started otherwise has made its groups below another root: there it is limited, frozen and ended. */
+void cells_find_groups(struct keeper *k, const char *id, const struct record *rec)
+{
+    char name[CGROUP_NAME_SIZE];
+    struct err err = ERR_INIT;
+    (void)snprintf(name, sizeof(name), "%s", rec->cgroup);
+    if (!name[0] && cgroup_root_of(rec->pid, id, name) < 0)
+        return;
+    if (strcmp(name, cgroup_host_name(k->cgroups)) == 0)
+        return;
+    if (cgroup_host_add_former(k->cgroups, name, &err) < 0)
+        log_error("its limits are out of reach: %s err=%s sandbox=%s", err.msg, strerror(err.code),
+                  id);
+}
+
+static void remove_stale_group(const char *id, void *arg)
+{
+    struct keeper *k = arg;
+    if (cell_find(k, id) || buckets_have(k, id))
+        return;
+    /* A child that was never released may still be leaving: its group goes only after it. */
+    (void)cgroup_kill(k->cgroups, id);
+    for (int i = 0; cgroup_remove(k->cgroups, id) < 0 && i < STALE_TRIES; i++)
+        (void)poll(NULL, 0, 10);
+}
+
 static void adopt_one(struct keeper *k, const char *id)
 {
     struct record rec;
     _cleanup_fd_ int dir =
         openat(k->cells_dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int pidfd = dir < 0 ? -errno : record_read(dir, &rec);
-    if (pidfd >= 0)
+    if (pidfd >= 0) {
+        cells_find_groups(k, id, &rec);
         pidfd = record_open_pid(&rec);
+    }
     struct cell *c = pidfd >= 0 ? cell_add(k, id) : NULL;
     if (!c) {
+        remove_stale_group(id, k);
         cell_remove_run_dir(k, id);
         if (pidfd >= 0)
             (void)close(pidfd);
@@ -49,17 +79,6 @@ static void adopt_one(struct keeper *k, const char *id)
     if (loop_add(k->loop, &c->exit_watch, pidfd, EPOLLIN) < 0)
         log_error("cannot watch a running cell sandbox=%s", id);
     log_info("adopted sandbox=%s pid=%d", id, (int)rec.pid);
-}
-
-static void remove_stale_group(const char *id, void *arg)
-{
-    struct keeper *k = arg;
-    if (cell_find(k, id) || buckets_have(k, id))
-        return;
-    /* A child that was never released may still be leaving: its group goes only after it. */
-    (void)cgroup_kill(k->cgroups, id);
-    for (int i = 0; cgroup_remove(k->cgroups, id) < 0 && i < STALE_TRIES; i++)
-        (void)poll(NULL, 0, 10);
 }
 
 int cells_adopt(struct keeper *k, struct err *err)

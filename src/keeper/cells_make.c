@@ -70,6 +70,7 @@ static int build(struct cell *c, const struct keeper_request *req, struct err *e
     if (r < 0)
         return r;
     (void)snprintf(c->record.image, sizeof(c->record.image), "%s", req->image);
+    (void)snprintf(c->record.cgroup, sizeof(c->record.cgroup), "%s", cgroup_host_name(k->cgroups));
     run_dir = cell_open_run_dir(k, c->id, err);
     r = run_dir < 0 ? run_dir : cell_make_socket(k, c->id, run_dir, &sock, err);
     if (r < 0)

@@ -284,6 +284,8 @@ int cell_revive(struct cell *c, const struct keeper_request *req, struct err *er
     int r = uidrange_take(k->uids, &c->record.uid_base, err);
     if (r == 0) {
         (void)snprintf(c->record.image, sizeof(c->record.image), "%s", req->image);
+        (void)snprintf(c->record.cgroup, sizeof(c->record.cgroup), "%s",
+                       cgroup_host_name(k->cgroups));
         r = furnish(v, err);
         if (r < 0) {
             cell_remove_run_dir(k, c->id);

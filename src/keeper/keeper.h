@@ -75,6 +75,9 @@ void server_notify_bucket(struct keeper *k, const char *id, const char *volume);
 
 /* ---- cells*.c ---- */
 int cells_adopt(struct keeper *k, struct err *err); /* what a former keeper left running */
+struct record;
+/* Where the groups are of what a former keeper left running. */
+void cells_find_groups(struct keeper *k, const char *id, const struct record *rec);
 void cells_make(struct conn *c);
 void cells_end(struct conn *c); /* STOP and DELETE */
 void cells_limits(struct conn *c);

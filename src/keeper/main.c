@@ -173,7 +173,9 @@ static int make_ns_host(const struct config *c, struct ns_host **ret_ns, struct 
 static void raise_fence(struct keeper *k)
 {
     struct err err = ERR_INIT;
-    k->fenced = fence_raise(cgroup_host_group(k->cgroups), &err) == 0;
+    k->fenced = true;
+    for (struct cgroup_host *h = k->cgroups; h && k->fenced; h = cgroup_host_next(h))
+        k->fenced = fence_raise(cgroup_host_group(h), &err) == 0;
     if (!k->fenced)
         log_warn("sockets in a volume can lead from one sandbox to another: %s err=%s", err.msg,
                  strerror(err.code));
@@ -201,14 +203,14 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     if (!c->teardown && execs_new(&k->execs, &no_execs) < 0)
         log_info("programs that sandboxes run are not counted: %s", no_execs.msg);
     r = cgroup_host_open(c->cgroup, &k->cgroups, err);
-    if (r == 0 && !c->teardown)
-        raise_fence(k);
     if (r == 0)
         r = uidrange_open(UID_REGISTRY, c->run_path, &k->uids, err);
     if (r == 0)
         r = buckets_open(k, c->run_path, err);
     if (r == 0)
         r = cells_adopt(k, err);
+    if (r == 0 && !c->teardown)
+        raise_fence(k);
     storage_drop_unfinished(storage);
     storage_volumes_count_nested(storage);
     return r;

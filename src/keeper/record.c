@@ -29,8 +29,8 @@ int record_start_time(pid_t pid, uint64_t *ret_time)
 int record_write(int cell_dir, const struct record *r, struct err *err)
 {
     char text[RECORD_SIZE];
-    int n = snprintf(text, sizeof(text), "%d %" PRIu64 " %" PRIu32 " %s\n", (int)r->pid,
-                     r->start_time, r->uid_base, r->image);
+    int n = snprintf(text, sizeof(text), "%d %" PRIu64 " %" PRIu32 " %s %s\n", (int)r->pid,
+                     r->start_time, r->uid_base, r->image, r->cgroup);
     _cleanup_fd_ int fd =
         openat(cell_dir, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text, (size_t)n) != n)
@@ -46,8 +46,8 @@ int record_read(int cell_dir, struct record *ret_r)
         return (int)n;
     struct record r = { 0 };
     int pid = 0;
-    if (sscanf(text, "%d %" SCNu64 " %" SCNu32 " %64[0-9a-f]", &pid, &r.start_time, &r.uid_base,
-               r.image) != 4 ||
+    if (sscanf(text, "%d %" SCNu64 " %" SCNu32 " %64[0-9a-f] %63[^/ \n]", &pid, &r.start_time,
+               &r.uid_base, r.image, r.cgroup) < 4 ||
         pid <= 1)
         return -EBADMSG;
     r.pid = pid;

@@ -152,6 +152,7 @@ static int limit_pids(struct cgroup_host *h, const char *id, uint32_t pids)
 int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_limits *l,
                  struct err *err)
 {
+    h = cgroup_home(h, id);
     int r;
     if (l->memory_bytes && cgroup_host_has(h, CGROUP_MEMORY)) {
         r = limit_memory(h, id, l->memory_bytes);
@@ -180,6 +181,7 @@ int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_limi
 
 int cgroup_open(struct cgroup_host *h, const char *id)
 {
+    h = cgroup_home(h, id);
     char path[PATH_SIZE];
     if (h->unified < 0)
         return -ENOSYS;
@@ -200,6 +202,7 @@ void cgroup_leave_v1(struct cgroup_host *h, const char *id, pid_t pid)
 
 int cgroup_freeze(struct cgroup_host *h, const char *id, bool on, struct err *err)
 {
+    h = cgroup_home(h, id);
     if (h->unified < 0)
         return err_name(err, ENOSYS, "unsupported", "freezing needs a unified cgroup hierarchy");
     int r = write_at(h, h->unified, id, "work/cgroup.freeze", on ? "1" : "0");
@@ -208,6 +211,7 @@ int cgroup_freeze(struct cgroup_host *h, const char *id, bool on, struct err *er
 
 int cgroup_wait_frozen(struct cgroup_host *h, const char *id, int timeout_ms)
 {
+    h = cgroup_home(h, id);
     char text[128];
     int64_t until = clock_mono_ms() + timeout_ms;
     for (;;) {
@@ -224,6 +228,7 @@ int cgroup_wait_frozen(struct cgroup_host *h, const char *id, int timeout_ms)
 
 int cgroup_kill(struct cgroup_host *h, const char *id)
 {
+    h = cgroup_home(h, id);
     if (h->unified < 0)
         return -ENOSYS;
     int r = write_at(h, h->unified, id, "cgroup.kill", "1");
@@ -232,11 +237,13 @@ int cgroup_kill(struct cgroup_host *h, const char *id)
 
 uint64_t cgroup_cpu_us(struct cgroup_host *h, const char *id)
 {
+    h = cgroup_home(h, id);
     return h->unified >= 0 ? read_keyed(h, h->unified, id, "work/cpu.stat", "usage_usec") : 0;
 }
 
 uint64_t cgroup_memory_bytes(struct cgroup_host *h, const char *id)
 {
+    h = cgroup_home(h, id);
     if (h->in_v2[CGROUP_MEMORY])
         return read_u64(h, h->unified, id, "work/memory.current");
     return h->v1[CGROUP_MEMORY] >= 0
@@ -247,6 +254,7 @@ uint64_t cgroup_memory_bytes(struct cgroup_host *h, const char *id)
 int cgroup_usage(struct cgroup_host *h, const char *id, struct cgroup_usage *ret_usage,
                  struct err *err)
 {
+    h = cgroup_home(h, id);
     struct cgroup_usage u = { 0 };
     if (h->unified >= 0 && faccessat(h->unified, id, F_OK, 0) < 0)
         return err_set(err, ENOENT, "no control group '%s'", id);
@@ -294,8 +302,9 @@ static int remove_tree(int dirfd, const char *path, int depth)
     return unlinkat(dirfd, path, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-int cgroup_remove(struct cgroup_host *h, const char *id)
+int cgroup_remove(struct cgroup_host *own, const char *id)
 {
+    struct cgroup_host *h = cgroup_home(own, id);
     int r = 0;
     if (h->unified >= 0)
         r = remove_tree(h->unified, id, h->ns_bounds ? 3 : 2);
@@ -310,6 +319,8 @@ int cgroup_remove(struct cgroup_host *h, const char *id)
         else if (unlinkat(h->v1[c], id, AT_REMOVEDIR) < 0 && errno != ENOENT)
             r = -errno;
     }
+    if (r == 0 && h != own)
+        cgroup_drop_root(h); /* if this was the last in it */
     return r;
 }
 

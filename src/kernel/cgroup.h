@@ -23,6 +23,15 @@ void cgroup_host_free(struct cgroup_host *host); /* the kernel's directories sta
 DEFINE_FREEP(struct cgroup_host *, cgroup_host_free)
 int cgroup_host_remove(struct cgroup_host *host); /* our root groups, if they are empty */
 
+/* Cells whose groups are below another root of that name, from a daemon that was started otherwise, are found there by
+ * all of what follows; new ones are made below our own. The other root goes with the last of them. */
+#define CGROUP_NAME_SIZE 64
+const char *cgroup_host_name(const struct cgroup_host *host);
+int cgroup_host_add_former(struct cgroup_host *host, const char *name, struct err *err);
+struct cgroup_host *cgroup_host_next(const struct cgroup_host *host); /* a former root; NULL */
+/* The name of the root that a cell's process is below, as the unified hierarchy has it; -ENOENT. */
+int cgroup_root_of(pid_t pid, const char *id, char ret_name[CGROUP_NAME_SIZE]);
+
 bool cgroup_host_has(const struct cgroup_host *host, enum cgroup_controller c);
 bool cgroup_host_is_v2(const struct cgroup_host *host, enum cgroup_controller c);
 bool cgroup_host_has_unified(const struct cgroup_host *host);
@@ -86,5 +95,5 @@ uint64_t cgroup_memory_bytes(struct cgroup_host *host, const char *id);
 /* Remove a dead cell's groups. -EBUSY while a process is still on its way out. */
 int cgroup_remove(struct cgroup_host *host, const char *id);
 
-/* Call fn for each cell that has a group here. */
+/* Call fn for each cell that has a group below our own root. */
 int cgroup_each(struct cgroup_host *host, void (*fn)(const char *id, void *arg), void *arg);

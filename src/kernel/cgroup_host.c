@@ -120,19 +120,101 @@ void cgroup_host_free(struct cgroup_host *h)
 {
     if (!h)
         return;
+    cgroup_host_free(h->former);
     fd_close_all(h->v1, CGROUP_CONTROLLERS);
     fd_close_all(h->parents, CGROUP_CONTROLLERS + 1);
     fd_close_all(&h->unified, 1);
     free(h);
 }
 
-int cgroup_host_remove(struct cgroup_host *h)
+/* ---- former roots ---- */
+
+const char *cgroup_host_name(const struct cgroup_host *h)
+{
+    return h->name;
+}
+
+int cgroup_host_add_former(struct cgroup_host *h, const char *name, struct err *err)
+{
+    for (const struct cgroup_host *f = h; f; f = f->former)
+        if (strcmp(f->name, name) == 0)
+            return 0;
+    struct cgroup_host *f = NULL;
+    int r = cgroup_host_open(name, &f, err);
+    if (r < 0)
+        return r;
+    f->former = h->former;
+    h->former = f;
+    return 0;
+}
+
+struct cgroup_host *cgroup_host_next(const struct cgroup_host *h)
+{
+    return h->former;
+}
+
+static bool holds(const struct cgroup_host *h, const char *id)
+{
+    for (int c = 0; c <= CGROUP_CONTROLLERS; c++) {
+        int root = c == CGROUP_CONTROLLERS ? h->unified : h->v1[c];
+        if (root >= 0 && faccessat(root, id, F_OK, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct cgroup_host *cgroup_home(struct cgroup_host *h, const char *id)
+{
+    for (struct cgroup_host *f = h->former; f; f = f->former)
+        if (holds(f, id))
+            return f;
+    return h;
+}
+
+int cgroup_root_of(pid_t pid, const char *id, char ret_name[CGROUP_NAME_SIZE])
+{
+    char path[32], text[CGROUP_STAT_SIZE];
+    (void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    if (fd_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
+        return -ENOENT;
+    for (char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, "0::/", 4) != 0)
+            continue;
+        const char *name = line + 4;
+        size_t n = strcspn(name, "/\n"), id_len = strlen(id);
+        if (n == 0 || n >= CGROUP_NAME_SIZE || name[n] != '/' ||
+            strncmp(name + n + 1, id, id_len) != 0 || name[n + 1 + id_len] != '/')
+            return -ENOENT;
+        memcpy(ret_name, name, n);
+        ret_name[n] = '\0';
+        return 0;
+    }
+    return -ENOENT;
+}
+
+static int remove_root(const struct cgroup_host *h)
 {
     int r = 0;
     for (int c = 0; c <= CGROUP_CONTROLLERS; c++)
         if (h->parents[c] >= 0 && unlinkat(h->parents[c], h->name, AT_REMOVEDIR) < 0 &&
             errno != ENOENT)
             r = -errno;
+    return r;
+}
+
+void cgroup_drop_root(struct cgroup_host *h)
+{
+    (void)remove_root(h);
+}
+
+int cgroup_host_remove(struct cgroup_host *h)
+{
+    int r = 0;
+    for (; h; h = h->former) {
+        int one = remove_root(h);
+        r = one < 0 ? one : r;
+    }
     return r;
 }
 

@@ -177,6 +177,7 @@ int cgroup_make_limits(struct cgroup_host *h, const char *id, const struct cgrou
 int cgroup_reopen(struct cgroup_host *h, const char *id, struct cgroup_fds *ret_fds,
                   struct err *err)
 {
+    h = cgroup_home(h, id);
     struct cgroup_fds fds = CGROUP_FDS_INIT;
     _cleanup_fd_ int group = cgroup_open(h, id);
     int r = group < 0 ? err_set(err, -group, "cannot open control group '%s'", id) : 0;

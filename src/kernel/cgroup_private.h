@@ -19,8 +19,13 @@ struct cgroup_host {
     bool ns_bounds; /* the unified hierarchy's delegation ends at cgroup namespaces */
     int parents[CGROUP_CONTROLLERS + 1]; /* the hierarchies' own roots, unified last */
     char unified_options[256];           /* that the unified hierarchy is mounted with */
-    char name[64];
+    char name[CGROUP_NAME_SIZE];
+    struct cgroup_host *former; /* a list of other roots that cells of ours may be below */
 };
+
+/* The root that this cell's groups are below: a former one, or our own. */
+void cgroup_drop_root(struct cgroup_host *h); /* its directories, if they are empty */
+struct cgroup_host *cgroup_home(struct cgroup_host *h, const char *id);
 
 /* Open (and with make: create) the directory `path` below dirfd; -errno. */
 int cgroup_open_group(int dirfd, const char *path, bool make);
