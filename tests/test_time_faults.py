@@ -280,9 +280,12 @@ def test_what_nobody_waits_for_is_not_kept(small, box, flags):
 
 
 def limits_of(who):
+    """The limits as the kernel has them. In cgroup v2 they sit on the group `work` below the sandbox's own."""
     names = ("memory.max", "memory.limit_in_bytes", "pids.max", "cpu.max", "cpu.cfs_quota_us")
-    return {f"{group}/{name}": pathlib.Path(group, name).read_text() for group in harness.cells_in_cgroups([who])
-            for name in names if pathlib.Path(group, name).exists()}
+    groups = [pathlib.Path(group) for group in harness.cells_in_cgroups([who])]
+    holders = [work for group in groups for work in ([*group.glob("**/work")] or [group])]
+    return {str(group / name): (group / name).read_text() for group in holders for name in names
+            if (group / name).exists()}
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["keeper", "both"])
