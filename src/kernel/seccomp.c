@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/seccomp_bpf.h"
 #include "kernel/seccomp_guard.h"
 #include "kernel/seccomp_ioctl.h"
 
@@ -265,9 +266,11 @@ static size_t write_prelude(struct sock_filter out[PRELUDE_MAX])
 /* The exported program in fd, behind the instructions that libseccomp cannot say. */
 static int put_behind_prelude(int fd, size_t size, struct sock_fprog **ret_prog, struct err *err)
 {
-    struct sock_filter prelude[PRELUDE_MAX + SECCOMP_GUARD_MAX + SECCOMP_IOCTL_MAX];
+    struct sock_filter
+        prelude[PRELUDE_MAX + SECCOMP_GUARD_MAX + SECCOMP_IOCTL_MAX + SECCOMP_BPF_MAX];
     size_t n = write_prelude(prelude);
     n += seccomp_guard(prelude + n);
+    n += seccomp_bpf_rules(prelude + n);
     n += seccomp_ioctl_rules(prelude + n);
     size_t total = n + size / sizeof(prelude[0]);
     struct sock_fprog *prog =

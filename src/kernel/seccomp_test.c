@@ -8,6 +8,7 @@
 #include <linux/if_tun.h>
 #include <linux/ioprio.h>
 #include <linux/nsfs.h>
+#include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -125,6 +126,64 @@ static int try_first_named(void)
 static int try_last_refused(void)
 {
     return syscall(SYS_quotactl_fd, 0, 0, 0, 0) < 0 ? errno : 0;
+}
+
+static struct sock_filter pass[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+static const struct sock_fprog pass_all = { 1, pass };
+
+static int try_attach(long level, long option)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    return syscall(SYS_setsockopt, fd, level, option, &pass_all, sizeof(pass_all)) < 0 ? errno : 0;
+}
+
+static int try_socket_filter(void)
+{
+    return try_attach(SOL_SOCKET, SO_ATTACH_FILTER);
+}
+
+static int try_reuseport_filter(void)
+{
+    return try_attach(SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF);
+}
+
+/* The kernel looks at the low half of an int. */
+static int try_socket_filter_in_disguise(void)
+{
+    return try_attach(SOL_SOCKET | 1L << 32, SO_ATTACH_FILTER | 1L << 40);
+}
+
+static int try_other_options(void)
+{
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+    return setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
+           setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
+           setsockopt(fd, IPPROTO_TCP, SO_ATTACH_FILTER /* TCP_ULP's neighbours */, &on, 0) == 0;
+}
+
+static int try_listener(void)
+{
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                   &pass_all) < 0
+               ? errno
+               : 0;
+}
+
+static int try_own_filter(void)
+{
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &pass_all) <
+               0 ||
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &pass_all) < 0;
+}
+
+TEST(compiled_filters_are_for_processes_and_not_for_descriptors)
+{
+    CHECK_EQ(under_filter(try_socket_filter), ENOPROTOOPT);
+    CHECK_EQ(under_filter(try_reuseport_filter), ENOPROTOOPT);
+    CHECK_EQ(under_filter(try_socket_filter_in_disguise), ENOPROTOOPT);
+    CHECK_EQ(under_filter(try_listener), EINVAL);
+    CHECK_EQ(under_filter(try_other_options), 0);
+    CHECK_EQ(under_filter(try_own_filter), 0);
 }
 
 TEST(a_call_that_libseccomp_cannot_name_answers_as_an_older_kernel)
