@@ -19,6 +19,7 @@
 #include "cell/ns_show.h"
 #include "cell/ns_time.h"
 #include "kernel/mount.h"
+#include "kernel/userns.h"
 
 #define NAMESPACES \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
@@ -53,13 +54,13 @@ static pid_t clone_cell(const struct ns_host *host, const struct ns_spec *spec, 
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)spec->cgroup->init_group;
     }
-    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    pid_t pid = userns_clone(&args, spec->uid_base);
     if (pid == 0) {
         (void)close(go[0]);
         (void)close(status[0]);
         ns_child(host, spec, go[1], status[1]);
     }
-    return pid < 0 ? -errno : pid;
+    return pid;
 }
 
 /* The same where the cell's cgroup namespace is there already: it is entered with rights that the

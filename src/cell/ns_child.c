@@ -31,6 +31,7 @@
 #define FIRST_FREE_FD 3
 #define U64_TEXT_MAX 21 /* 20 digits and the NUL */
 #define ARG_SIZE 16
+#define NS_TERMINALS_MAX "256" /* of one cell; all of the host's are in one table of the kernel's */
 
 /* What root inside keeps: enough to own its files, switch users and install packages. Tighter
  * than the container engines' default by MKNOD and NET_RAW. */
@@ -50,9 +51,9 @@ static int make_parts(const struct ns_spec *spec, struct parts *p, struct err *e
     char shm_size[U64_TEXT_MAX];
     (void)snprintf(shm_size, sizeof(shm_size), "%" PRIu64, spec->shm_bytes);
 
-    static const struct mount_option pts[] = { { "ptmxmode", "0666" },
-                                               { "mode", "0620" },
-                                               { "gid", "5" } };
+    static const struct mount_option pts[] = {
+        { "ptmxmode", "0666" }, { "mode", "0620" }, { "gid", "5" }, { "max", NS_TERMINALS_MAX }
+    };
     const struct mount_option shm[] = { { "mode", "1777" }, { "size", shm_size } };
     int r = mount_clone(AT_FDCWD, "dev", &p->dev, err);
     if (r == 0)

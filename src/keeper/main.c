@@ -27,6 +27,7 @@
 #include "kernel/fence.h"
 #include "kernel/mount.h"
 #include "kernel/uidrange.h"
+#include "kernel/userns.h"
 
 #define LOG_MODULE "keeper"
 #define UID_REGISTRY "/run/warren-ids"
@@ -273,6 +274,7 @@ static int run(struct config *c, struct err *err)
         return lock;
     struct rlimit files = { NOFILE_WANTED, NOFILE_WANTED };
     (void)setrlimit(RLIMIT_NOFILE, &files);
+    userns_bound_limits();
     (void)signal(SIGPIPE, SIG_IGN);
     /* Mounts made here are seen here only, and vanish with us and the cells that use them. */
     r = mount_own_namespace(err);

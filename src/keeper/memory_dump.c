@@ -37,7 +37,9 @@
 #include "keeper/storage_memory.h"
 #include "kernel/cgroup.h"
 #include "kernel/criurpc.h"
+#include "kernel/inject.h"
 #include "kernel/netns.h"
+#include "kernel/userns.h"
 
 #define LOG_MODULE "memory"
 #define STILL_WAIT_MS 5000 /* for a process that is busy in the kernel to stand still */
@@ -235,10 +237,23 @@ static int keep_all(struct story *s, struct err *err)
     return r == 0 && s->images == s->kept ? commit(s, err) : r;
 }
 
+/* CRIU reads limits of the cell's processes, to which the owner of their user namespace has the right;
+ * so has root, but not in every container. */
+static int own_namespace(struct story *s, struct err *err)
+{
+    uint32_t owner;
+    int r = userns_owner(s->d->pid, &owner);
+    if (r < 0)
+        return err_set(err, -r, "cannot find the owner of its user namespace");
+    return owner == 0 ? 0 : inject_euid(s->note.criu, owner, err);
+}
+
 static int on_hook(void *arg, const char *name, pid_t pid, struct err *err)
 {
-    if (strcmp(name, "pre-dump") == 0)
-        return come_to_rest(arg, err);
+    if (strcmp(name, "pre-dump") == 0) {
+        int r = own_namespace(arg, err);
+        return r < 0 ? r : come_to_rest(arg, err);
+    }
     return strcmp(name, "post-dump") == 0 ? keep_all(arg, err) : 0;
 }
 

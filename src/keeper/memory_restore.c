@@ -41,10 +41,12 @@
 #include "keeper/storage_memory.h"
 #include "kernel/cgroup.h"
 #include "kernel/criurpc.h"
+#include "kernel/inject.h"
 #include "kernel/mount.h"
 #include "kernel/netns.h"
 #include "kernel/rtnl.h"
 #include "kernel/tcpcut.h"
+#include "kernel/userns.h"
 
 #define LOG_MODULE "memory"
 #define IDS_COUNT 65536u
@@ -81,7 +83,7 @@ static int make_userns(uint32_t base, int *ret_fd, struct err *err)
     struct clone_args args = { .flags = CLONE_NEWUSER | CLONE_PIDFD,
                                .pidfd = (uint64_t)(uintptr_t)&pidfd,
                                .exit_signal = SIGCHLD };
-    pid_t parent = getpid(), pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    pid_t parent = getpid(), pid = userns_clone(&args, base);
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it has the keeper's lock, too */
         while (getppid() == parent)
@@ -89,7 +91,7 @@ static int make_userns(uint32_t base, int *ret_fd, struct err *err)
         _exit(0);
     }
     if (pid < 0)
-        return err_set(err, errno, "cannot make a user namespace");
+        return err_set(err, -pid, "cannot make a user namespace");
     (void)snprintf(map, sizeof(map), "0 %u %u", base, IDS_COUNT);
     (void)snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
     int r = fd_write_file_at(AT_FDCWD, path, map);
@@ -378,11 +380,34 @@ static int sort_out(struct story *s, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot sort the processes into groups") : 0;
 }
 
+/* CRIU has made the user namespace. It goes on as root, and so do those that it started meanwhile to act
+ * for the ones inside: sysctls ask for root's id and not for rights. */
+static int be_root_again(struct story *s, struct err *err)
+{
+    char path[64], children[STATUS_MAX], *save = NULL;
+    int pid = (int)s->note.criu, r = inject_euid(pid, 0, err);
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+    if (r < 0 || fd_read_file_at(AT_FDCWD, path, children, sizeof(children)) < 0)
+        return r < 0 ? r : err_set(err, ECHILD, "cannot list CRIU's processes");
+    for (char *p = strtok_r(children, " \n", &save); r >= 0 && p;
+         p = strtok_r(NULL, " \n", &save)) {
+        pid_t child = (pid_t)strtol(p, NULL, 10);
+        if (inner_pid(child) == 0)
+            r = inject_euid(child, 0, err);
+    }
+    return r;
+}
+
 static int on_hook(void *arg, const char *name, pid_t pid, struct err *err)
 {
     struct story *s = arg;
+    /* The user namespace that it makes next is the cell's own. */
+    if (strcmp(name, "pre-restore") == 0)
+        return inject_euid(s->note.criu, s->m->uid_base, err);
     if (strcmp(name, "setup-namespaces") == 0) {
-        int r = ns_show_net(pid, err);
+        int r = be_root_again(s, err);
+        if (r == 0)
+            r = ns_show_net(pid, err);
         return r < 0 ? r : visit_net(pid, loopback_up, &s->meta.steered, err);
     }
     if (strcmp(name, "pre-resume") == 0)

@@ -1,0 +1,146 @@
+#include "kernel/inject.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
+
+struct call {
+    long nr, args[3];
+};
+
+#if defined(__x86_64__)
+typedef struct user_regs_struct registers;
+
+static int put_call(pid_t pid, registers r, const struct call *c)
+{
+    struct iovec v = { &r, sizeof(r) };
+    r.orig_rax = (unsigned long long)c->nr;
+    r.rdi = (unsigned long long)c->args[0];
+    r.rsi = (unsigned long long)c->args[1];
+    r.rdx = (unsigned long long)c->args[2];
+    return ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &v) < 0 ? -errno : 0;
+}
+
+/* Back before the instruction, with what it was called with. */
+static int put_back(pid_t pid, registers r)
+{
+    struct iovec v = { &r, sizeof(r) };
+    r.rax = r.orig_rax;
+    r.orig_rax = ~0ull; /* not in a call: nothing is restarted on its behalf */
+    r.rip -= 2;
+    return ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &v) < 0 ? -errno : 0;
+}
+#elif defined(__aarch64__)
+typedef struct user_regs_struct registers;
+
+static int put_number(pid_t pid, int nr)
+{
+    struct iovec v = { &nr, sizeof(nr) };
+    return ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &v) < 0 ? -errno : 0;
+}
+
+static int put_call(pid_t pid, registers r, const struct call *c)
+{
+    struct iovec v = { &r, sizeof(r) };
+    for (int i = 0; i < 3; i++)
+        r.regs[i] = (unsigned long long)c->args[i];
+    r.regs[8] = (unsigned long long)c->nr;
+    int e = ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &v) < 0 ? -errno : 0;
+    return e < 0 ? e : put_number(pid, (int)c->nr);
+}
+
+static int put_back(pid_t pid, registers r)
+{
+    struct iovec v = { &r, sizeof(r) };
+    r.pc -= 4;
+    int e = ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &v) < 0 ? -errno : 0;
+    return e < 0 ? e : put_number(pid, -1);
+}
+#else
+#define UNKNOWN_PROCESSOR 1
+#endif
+
+#ifndef UNKNOWN_PROCESSOR
+/* On to the next stop at a call, at its begin or its end; signals that come meanwhile are passed on. */
+static int next_stop(pid_t pid, unsigned char op, struct __ptrace_syscall_info *ret_info)
+{
+    for (int pass = 0;;) {
+        int status;
+        if (ptrace(PTRACE_SYSCALL, pid, NULL, pass) < 0)
+            return -errno;
+        while (waitpid(pid, &status, __WALL) < 0)
+            if (errno != EINTR)
+                return -errno;
+        if (!WIFSTOPPED(status))
+            return -ESRCH;
+        pass = status >> 16 ? 0 : WSTOPSIG(status); /* an event is no signal */
+        if (pass != SYSCALL_STOP)
+            continue;
+        pass = 0;
+        if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(*ret_info), ret_info) < 0)
+            return -errno;
+        if (ret_info->op == op)
+            return 0;
+    }
+}
+
+static int inject(pid_t pid, const struct call *c)
+{
+    struct __ptrace_syscall_info info;
+    registers own;
+    struct iovec v = { &own, sizeof(own) };
+    int r = next_stop(pid, PTRACE_SYSCALL_INFO_ENTRY, &info);
+    if (r == 0 && ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &v) < 0)
+        r = -errno;
+    if (r == 0)
+        r = put_call(pid, own, c);
+    if (r == 0)
+        r = next_stop(pid, PTRACE_SYSCALL_INFO_EXIT, &info);
+    int result = r == 0 && info.exit.is_error ? (int)info.exit.rval : 0;
+    if (r == 0)
+        r = put_back(pid, own);
+    return r < 0 ? r : result;
+}
+
+static int seize(pid_t pid)
+{
+    int status;
+    if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD) < 0 ||
+        ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0)
+        return -errno;
+    while (waitpid(pid, &status, __WALL) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return WIFSTOPPED(status) ? 0 : -ESRCH;
+}
+
+int inject_euid(pid_t pid, uint32_t euid, struct err *err)
+{
+    const struct call calls[] = {
+        { SYS_setresuid, { -1, (long)euid, -1 } },
+        { SYS_setfsuid, { 0, 0, 0 } }, /* which went along */
+    };
+    int r = seize(pid);
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(calls); i++)
+        r = inject(pid, &calls[i]);
+    (void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
+    return r < 0 ? err_set(err, -r, "cannot make process %d act as another user", (int)pid) : 0;
+}
+#else
+int inject_euid(pid_t pid, uint32_t euid, struct err *err)
+{
+    return err_set(err, ENOSYS, "this is not written for this machine's processor");
+}
+#endif

@@ -1,0 +1,150 @@
+"""What the kernel counts once for the whole machine: one sandbox takes all it can get, the next one has its share."""
+import pytest
+
+# Each script takes what it can in some seconds, says how much, and holds it. `need`: what a neighbour asks for.
+HEAD = """
+import ctypes, os, resource, socket, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+most, until, held = int(sys.argv[1]), time.monotonic() + 8, []
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+def check(r):
+    if r < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return r
+def take(one):
+    n = 0
+    try:
+        while n < most and time.monotonic() < until:
+            held.append(one(n))
+            n += 1
+        why = 0
+    except OSError as e:
+        why = e.errno
+    return n, why
+def tell(got):
+    print(*got, flush=True)
+    if most > 100000:
+        time.sleep(1000)
+"""
+INOTIFY = "tell(take(lambda n: check(libc.inotify_init1(0))))"
+TERMINALS = "tell(take(lambda n: os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)))"
+QUEUES = """
+class Attr(ctypes.Structure):
+    _fields_ = [(k, ctypes.c_long) for k in ('flags', 'maxmsg', 'msgsize', 'curmsgs')] + [('rest', ctypes.c_long * 4)]
+attr = Attr(0, 10, 8192, 0)
+tell(take(lambda n: check(libc.mq_open(f'/q{os.getpid()}.{n}'.encode(), os.O_CREAT | os.O_RDWR, 0o600, ctypes.byref(attr)))))
+"""
+TIMERS = """
+def timer(n):
+    check(libc.syscall(222, 1, None, ctypes.byref(ctypes.c_int(0))))
+def as_many_users():
+    # A limit of each user's own is no bound to root inside: it has 65,536 of them.
+    counts = []
+    for uid in range(1000, 1008):
+        r, w = os.pipe()
+        if os.fork() == 0:
+            os.setresuid(uid, uid, uid)
+            os.write(w, b'%d' % take(timer)[0])
+            time.sleep(1000)
+        counts.append(int(os.read(r, 20)))
+    return sum(counts), 11
+tell(as_many_users() if most > 100000 else take(timer))
+"""
+SIGNALS = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {40})
+info = ctypes.create_string_buffer(struct.pack('iii', 40, 0, -1), 128)
+def queue(n):
+    check(libc.syscall(129, os.getpid(), 40, info))
+def as_many_users():
+    counts = []
+    for uid in range(1000, 1008):
+        r, w = os.pipe()
+        if os.fork() == 0:
+            os.setresuid(uid, uid, uid)
+            os.write(w, b'%d' % take(queue)[0])
+            time.sleep(1000)
+        counts.append(int(os.read(r, 20)))
+    return sum(counts), 11
+tell(as_many_users() if most > 100000 else take(queue))
+"""
+# As many filters as a process can have, in as many processes as there may be, each of the largest size.
+FILTERS = """
+ALLOW = struct.pack('HBBI', 0x06, 0, 0, 0x7fff0000)
+class Prog(ctypes.Structure):
+    _fields_ = [('n', ctypes.c_ushort), ('at', ctypes.c_void_p)]
+def filter(size):
+    body = struct.pack('HBBI', 0x15, 0, 0, 7) * (size - 1) + ALLOW
+    text = ctypes.create_string_buffer(body, len(body))
+    held.append(text)
+    check(libc.syscall(317, 1, 0, ctypes.byref(Prog(size, ctypes.addressof(text)))))
+libc.prctl(38, 1, 0, 0, 0)
+def attach(n):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    body = ALLOW * 4096
+    text = ctypes.create_string_buffer(body, len(body))
+    s.setsockopt(socket.SOL_SOCKET, 26, bytes(Prog(4096, ctypes.addressof(text))))
+    return s
+def a_process(n):
+    if os.fork() == 0:
+        try:
+            for i in range(7):
+                filter(4096)
+        except OSError:
+            pass
+        time.sleep(1000)
+def all_of_it():
+    sockets, why = take(attach)
+    return sockets + take(a_process)[0], why
+tell(all_of_it() if most > 100000 else take(lambda n: filter(300)))
+"""
+PIDS = """
+def child(n):
+    if os.fork() == 0:
+        time.sleep(1000)
+tell(take(child))
+"""
+
+KINDS = {
+    # what it takes      script     a neighbour needs
+    "inotify": (INOTIFY, 100),
+    "terminals": (TERMINALS, 100),
+    "queues": (QUEUES, 5),
+    "timers": (TIMERS, 1000),
+    "signals": (SIGNALS, 1000),
+    "filters": (FILTERS, 10),
+    "processes": (PIDS, 100),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_sandbox_cannot_take_what_others_need(api, make, kind):
+    script, need = KINDS[kind]
+    greedy, other = make()["id"], make()["id"]
+    n = api.start(greedy, ["python3", "-c", HEAD + script, "1000000000"])["process"]
+    with api.output(greedy, n, timeout=120) as s:
+        took = s.until(type="stdout")["data"].split()
+    if kind == "filters":
+        assert took[1] == "92", "sockets got filters"
+    if kind == "terminals":
+        assert int(took[0]) <= 256
+    got = api.out(other, ["python3", "-c", HEAD + script, str(need)]).split()
+    assert int(got[0]) == need, f"after {took} next door: {got}"
+    new = make()["id"]
+    assert api.out(new, ["echo", "well"]) == "well\n"
+    assert int(api.out(new, ["python3", "-c", HEAD + script, str(need)]).split()[0]) == need
+
+
+@pytest.mark.parametrize("kind", ["inotify", "queues", "timers", "terminals"])
+def test_one_that_was_brought_back_with_its_memory_counts_for_itself(api, make, kind):
+    script, need = KINDS[kind]
+    greedy, other = make()["id"], make()["id"]
+    for who in greedy, other:
+        api.ok("POST", f"/v1/sandboxes/{who}/pause", {})
+        api.ok("POST", f"/v1/sandboxes/{who}/resume", {})
+    n = api.start(greedy, ["python3", "-c", HEAD + script, "1000000000"])["process"]
+    with api.output(greedy, n, timeout=120) as s:
+        took = s.until(type="stdout")["data"].split()
+    got = api.out(other, ["python3", "-c", HEAD + script, str(need)]).split()
+    assert int(got[0]) == need, f"after {took} next door: {got}"
