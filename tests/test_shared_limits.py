@@ -1,4 +1,7 @@
 """What the kernel counts once for the whole machine: one sandbox takes all it can get, the next one has its share."""
+import os
+import pathlib
+
 import pytest
 
 # Each script takes what it can in some seconds, says how much, and holds it. `need`: what a neighbour asks for.
@@ -35,6 +38,14 @@ class Attr(ctypes.Structure):
 attr = Attr(0, 10, 8192, 0)
 tell(take(lambda n: check(libc.mq_open(f'/q{os.getpid()}.{n}'.encode(), os.O_CREAT | os.O_RDWR, 0o600, ctypes.byref(attr)))))
 """
+AIO = """
+def context(n):
+    ctx = ctypes.c_ulong(0)
+    check(libc.syscall(206, 1000, ctypes.byref(ctx)))
+    if n == 400:  # many times what a stock kernel allows for all; then its memory would end it
+        raise OSError(12, 'enough')
+tell(take(context))
+"""
 TIMERS = """
 def timer(n):
     check(libc.syscall(222, 1, None, ctypes.byref(ctypes.c_int(0))))
@@ -68,6 +79,17 @@ def as_many_users():
         counts.append(int(os.read(r, 20)))
     return sum(counts), 11
 tell(as_many_users() if most > 100000 else take(queue))
+"""
+FILES = """
+def many(n):
+    # One descriptor a file, in as many processes as it takes.
+    r, w = os.pipe()
+    if os.fork() == 0:
+        got = take(lambda n: os.open('/dev/null', os.O_RDONLY))
+        os.write(w, b'%d' % got[0])
+        time.sleep(1000)
+    return int(os.read(r, 20))
+tell((sum(many(i) for i in range(20)), 0) if most > 100000 else take(lambda n: os.open('/dev/null', os.O_RDONLY)))
 """
 # As many filters as a process can have, in as many processes as there may be, each of the largest size.
 FILTERS = """
@@ -111,8 +133,10 @@ KINDS = {
     "inotify": (INOTIFY, 100),
     "terminals": (TERMINALS, 100),
     "queues": (QUEUES, 5),
+    "aio": (AIO, 20),
     "timers": (TIMERS, 1000),
     "signals": (SIGNALS, 1000),
+    "files": (FILES, 1000),
     "filters": (FILTERS, 10),
     "processes": (PIDS, 100),
 }
@@ -148,3 +172,42 @@ def test_one_that_was_brought_back_with_its_memory_counts_for_itself(api, make, 
         took = s.until(type="stdout")["data"].split()
     got = api.out(other, ["python3", "-c", HEAD + script, str(need)]).split()
     assert int(got[0]) == need, f"after {took} next door: {got}"
+
+
+def group(daemon, controller):
+    v1 = pathlib.Path("/sys/fs/cgroup") / controller / daemon.cgroup
+    if v1.is_dir():
+        return v1
+    unified = pathlib.Path("/sys/fs/cgroup") / daemon.cgroup
+    return unified if unified.is_dir() else pathlib.Path("/sys/fs/cgroup/unified") / daemon.cgroup
+
+
+def limit_of(path, *names):
+    return next(int(text) if (text := (path / n).read_text().strip()) != "max" else None
+                for n in names if (path / n).exists())
+
+
+def test_all_sandboxes_together_leave_the_host_its_part(daemon, api, tiny):
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    memory = limit_of(group(daemon, "memory"), "memory.max", "memory.limit_in_bytes")
+    assert memory is not None and total // 2 <= memory <= total - (500 << 20)
+    pids = limit_of(group(daemon, "pids"), "pids.max")
+    threads = int(pathlib.Path("/proc/sys/kernel/threads-max").read_text())
+    assert pids is not None and 1000 < pids < threads
+
+
+@pytest.mark.slow
+def test_the_memory_of_all_is_an_option(tiny_tar):
+    import harness
+    with harness.running("--sandbox-memory", "96", "--memory-overcommit", "200", "--pool", "0",
+                         images={"tiny": tiny_tar}) as d:
+        a = d.api.create(image="tiny", memory_mb=128)["id"]
+        e = d.api.refused(503, "capacity", "POST", "/v1/sandboxes", {"image": "tiny", "memory_mb": 128})
+        assert "192 MB" in e["message"] and "128" in e["message"]
+        b = d.api.create(image="tiny", memory_mb=64)["id"]
+        d.api.refused(503, "capacity", "PATCH", f"/v1/sandboxes/{b}", {"memory_mb": 128})
+        # 128 are promised to one, 96 are there for all: it is ended at those, and told so.
+        r = d.api.exec(a, "head -c 120M /dev/zero | tail -c 120M > /dev/null")
+        assert r["reason"] == "oom" or r["exit_code"] != 0, r
+        d.api.ok("POST", f"/v1/sandboxes/{a}/stop")
+        d.api.ok("PATCH", f"/v1/sandboxes/{b}", {"memory_mb": 128})

@@ -227,7 +227,7 @@ void build_in_use(struct core *core, const char *owner, int64_t in_use[QUOTA_COU
     int64_t share[QUOTA_COUNT];
     share_of(share);
     for (const struct build *b = core->builds; b; b = b->next)
-        for (int q = 0; q < QUOTA_COUNT && strcmp(b->owner, owner) == 0; q++)
+        for (int q = 0; q < QUOTA_COUNT && (!owner || strcmp(b->owner, owner) == 0); q++)
             in_use[q] += share[q];
 }
 

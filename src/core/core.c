@@ -80,6 +80,7 @@ static int init(struct core *core, const struct core_config *config, struct err 
     if (r < 0)
         return err_set(err, -r, "cannot allocate the table of sandboxes");
     core->archive_fd = config->archive_fd;
+    core->memory_promise_mb = config->memory_promise_mb;
     core->broker_fd = config->broker_fd > 0 ? fcntl(config->broker_fd, F_DUPFD_CLOEXEC, 0) : -1;
     core->run_dir = strdup(config->run_dir);
     core->egress_open = strdup(config->egress_open ? config->egress_open : "");

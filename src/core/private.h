@@ -315,6 +315,7 @@ struct core {
     struct blobs blobs;
     int uploads_dir; /* upload.h */
     struct teams teams;
+    uint64_t memory_promise_mb; /* of all teams together; 0: no bound */
     struct templates templates;
     struct checkpoints checkpoints;
     struct archives archives;

@@ -42,14 +42,15 @@ void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA
     for (size_t i = 0; i < t->n; i++) {
         const struct box *b = t->sorted[i];
         int64_t share[QUOTA_COUNT];
-        if (strcmp(b->s.owner, owner) != 0)
+        if (owner && strcmp(b->s.owner, owner) != 0)
             continue;
         quota_of(&b->s.spec, quota_runs(b), share);
         for (int q = 0; q < QUOTA_COUNT; q++)
             ret_in_use[q] += share[q];
     }
     build_in_use(core, owner, ret_in_use);
-    ret_in_use[QUOTA_DISK_MB] += volumes_in_use_mb(core, owner);
+    if (owner)
+        ret_in_use[QUOTA_DISK_MB] += volumes_in_use_mb(core, owner);
 }
 
 static int exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,
@@ -69,6 +70,23 @@ static int exceeded(enum quota q, const struct team *team, int64_t used, int64_t
                     team->name, limit, names[q], now, more);
 }
 
+/* What the operator lets the limits of all teams add up to, whatever each may have. */
+static int check_promise(struct core *core, int64_t before_mb, int64_t after_mb, struct err *err)
+{
+    int64_t used[QUOTA_COUNT];
+    if (!core->memory_promise_mb || after_mb <= before_mb)
+        return 0;
+    quota_in_use(core, NULL, used);
+    int64_t most = (int64_t)core->memory_promise_mb, now = used[QUOTA_MEMORY_MB] - before_mb;
+    if (now + after_mb <= most)
+        return 0;
+    return err_name(
+        err, ENOSPC, "capacity",
+        "this machine promises %lld MB of memory to sandboxes; %lld are taken by those that "
+        "run and %lld were asked for: ask for less, or wait until one ends",
+        (long long)most, (long long)now, (long long)after_mb);
+}
+
 int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
                 const int64_t after[QUOTA_COUNT], struct err *err)
 {
@@ -86,5 +104,5 @@ int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA
         if (used[q] - before[q] + after[q] > team->quotas[q])
             return exceeded((enum quota)q, team, used[q], after[q] - before[q], err);
     }
-    return 0;
+    return check_promise(core, before[QUOTA_MEMORY_MB], after[QUOTA_MEMORY_MB], err);
 }

@@ -7,6 +7,7 @@
 #include "core/team.h"
 
 struct team *team_find(struct core *core, const char *name);
+/* NULL: of all owners, without their volumes. */
 void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA_COUNT]);
 
 /* What `b` would count for with that spec and, if `runs`, running. */
@@ -14,7 +15,8 @@ void quota_of(const struct sandbox_spec *spec, bool runs, int64_t ret_v[QUOTA_CO
 bool quota_runs(const struct box *b); /* it counts as running now */
 
 /* May the owner's use change from `before` to `after` (one sandbox's share)? A share that does
- * not grow is always fine. -EDQUOT, quota_exceeded; -ENOENT, team_not_found. */
+ * not grow is always fine. -EDQUOT, quota_exceeded; -ENOENT, team_not_found; -ENOSPC,
+ * capacity: the machine has promised as much memory as its operator allows. */
 int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
                 const int64_t after[QUOTA_COUNT], struct err *err);
 /* Adds what the owner's builds count for (build.c). */

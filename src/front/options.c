@@ -5,6 +5,7 @@
 #include <ini.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "front/http/cors.h"
 
@@ -14,6 +15,11 @@
 #define CONNECTIONS_MAX 500000
 #define USAGE_INTERVAL_MAX 3600
 #define USAGE_DAYS_MAX 36500
+#define MEMORY_MB_MAX 1073741824u /* a pebibyte */
+#define OVERCOMMIT_MIN 10
+#define OVERCOMMIT_MAX 10000
+#define MIB (1024ull * 1024)
+#define RESERVE_MB 512 /* for the host, at least: the daemon, its page cache, the kernel */
 #define HELP_COLUMN 24
 #define VARIABLE_MAX 64
 
@@ -61,6 +67,12 @@ static const struct option_row rows[] = {
     { "share-volumes", "WHEN", TEXT(share_volumes), "fenced",
       "Several running sandboxes have one volume: 'fenced' where the kernel lets no socket in it\n"
       "lead from one to the other, 'always' also where they then pass each other descriptors." },
+    { "sandbox-memory", "MB", TEXT(sandbox_memory), "auto",
+      "Memory that all sandboxes may use together; 0 for no limit. auto: all of this machine's\n"
+      "but a tenth, and at least 512 MB, which stay for the daemon and everything else." },
+    { "memory-overcommit", "PERCENT", TEXT(memory_overcommit), "0",
+      "How much the memory limits of running sandboxes may add up to, in percent of that memory\n"
+      "(100: each can use all of its own at once); what is beyond is refused. 0: no bound." },
     { "usage-interval", "SECONDS", TEXT(usage_interval), "10",
       "How often what each sandbox uses is read, for GET /v1/usage." },
     { "usage-days", "N", TEXT(usage_days), "400",
@@ -259,6 +271,32 @@ static int check_connections(struct options *o, struct err *err)
     return r;
 }
 
+static unsigned host_memory_mb(void)
+{
+    return (unsigned)((uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MIB);
+}
+
+static int check_memory(struct options *o, struct err *err)
+{
+    unsigned host = host_memory_mb(), rest = host / 10 > RESERVE_MB ? host / 10 : RESERVE_MB;
+    int r = 0;
+    if (strcmp(o->sandbox_memory, "auto") == 0)
+        o->sandbox_memory_mb = host > 2 * rest ? host - rest : host / 2;
+    else
+        r = check_number("sandbox-memory", o->sandbox_memory, 0, MEMORY_MB_MAX,
+                         &o->sandbox_memory_mb, err);
+    if (r < 0 || strcmp(o->memory_overcommit, "0") == 0)
+        return r;
+    return check_number("memory-overcommit", o->memory_overcommit, OVERCOMMIT_MIN, OVERCOMMIT_MAX,
+                        &o->memory_overcommit_percent, err);
+}
+
+uint64_t options_memory_promise_mb(const struct options *o)
+{
+    uint64_t all = o->sandbox_memory_mb ? o->sandbox_memory_mb : host_memory_mb();
+    return all * o->memory_overcommit_percent / 100;
+}
+
 static int check_values(struct options *o, struct err *err)
 {
     int r = check_number("pool", o->pool, 0, POOL_MAX, &o->pool_size, err);
@@ -268,6 +306,8 @@ static int check_values(struct options *o, struct err *err)
         r = check_number("rate-burst", o->rate_burst, 1, RATE_MAX, &o->burst, err);
     if (r >= 0)
         r = check_connections(o, err);
+    if (r >= 0)
+        r = check_memory(o, err);
     if (r >= 0)
         r = cors_check(o->cors_origins, err);
     if (r >= 0)

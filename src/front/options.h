@@ -4,6 +4,7 @@
  * variable over the file, the file over the default. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -14,6 +15,7 @@ struct options {
     char *connections, *connections_per_address, *connections_per_key, *connections_without_key;
     char *default_registry, *registry_allow, *registry_timeout;
     char *network_limits, *network_limits_max;
+    char *sandbox_memory, *memory_overcommit;
     char *resolvers, *egress_open, *egress_proxy, *egress_proxy_except, *egress_proxy_by,
         *egress_ca;
     char *preview_domain, *api_names, *tls_listen, *tls_cert, *tls_key, *tls_certs, *acme_directory,
@@ -25,6 +27,7 @@ struct options {
     unsigned pool_size, rate, burst, usage_interval_s, usage_keep_days, registry_timeout_s;
     unsigned conns, conns_per_address, conns_per_key, conns_without_key;
     bool share_volumes_always;
+    unsigned sandbox_memory_mb, memory_overcommit_percent; /* 0: no limit */
     enum log_level level;
     enum log_format format;
 };
@@ -32,4 +35,6 @@ struct options {
 /* NULL stays where there is no default (user, cgroup). The caller calls options_done. */
 int options_read(int argc, char **argv, struct options *ret_o, struct err *err);
 void options_done(struct options *o);
+/* What the memory limits of running sandboxes may add up to; 0: no bound. */
+uint64_t options_memory_promise_mb(const struct options *o);
 void options_help(void); /* to stdout */

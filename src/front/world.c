@@ -50,6 +50,7 @@ static int start_core(struct world *w, struct err *err)
                                   .data_dir = w->data_ref,
                                   .run_dir = w->run_ref,
                                   .first_key = w->first_key,
+                                  .memory_promise_mb = options_memory_promise_mb(&w->options),
                                   .pool_size = w->options.pool_size,
                                   .usage_interval_ms = w->options.usage_interval_s * 1000ll,
                                   .usage_keep_days = w->options.usage_keep_days,

@@ -15,8 +15,9 @@
 
 static int start_keeper(struct world *w, struct err *err)
 {
-    char uid[NUMBER_MAX];
+    char uid[NUMBER_MAX], memory_mb[NUMBER_MAX];
     (void)snprintf(uid, sizeof(uid), "%u", (unsigned)w->user.uid);
+    (void)snprintf(memory_mb, sizeof(memory_mb), "%u", w->options.sandbox_memory_mb);
     const char *args[] = { "--data",
                            w->data,
                            "--run",
@@ -25,6 +26,8 @@ static int start_keeper(struct world *w, struct err *err)
                            w->cgroup,
                            "--client-uid",
                            uid,
+                           "--memory-mb",
+                           memory_mb,
                            "--log-level",
                            w->options.log_level,
                            "--log-format",

@@ -26,6 +26,7 @@
 #include "kernel/execs.h"
 #include "kernel/fence.h"
 #include "kernel/mount.h"
+#include "kernel/sysctl.h"
 #include "kernel/uidrange.h"
 #include "kernel/userns.h"
 
@@ -38,14 +39,14 @@ struct config {
     const char *data, *run, *cgroup;
     char run_path[PATH_MAX], data_path[PATH_MAX], init_path[PATH_MAX];
     int unpack_exe, bucket_exe;
-    uint32_t client_uid;
+    uint32_t client_uid, memory_mb;
     int parent_fd, ready_fd;
     bool teardown;
 };
 
 static const char usage[] =
     "usage: warren-keeper --data DIR --run DIR --cgroup NAME [--client-uid UID]\n"
-    "                     [--parent-fd N] [--ready-fd N] [--teardown]\n"
+    "                     [--memory-mb N] [--parent-fd N] [--ready-fd N] [--teardown]\n"
     "\n"
     "The privileged half of warrend, which starts it. --teardown ends every sandbox of the\n"
     "daemon that used these directories, gives back what the host lent, and exits.\n";
@@ -57,6 +58,7 @@ static int parse_args(int argc, char **argv, struct config *c)
         { "run", required_argument, NULL, 'r' },
         { "cgroup", required_argument, NULL, 'c' },
         { "client-uid", required_argument, NULL, 'u' },
+        { "memory-mb", required_argument, NULL, 'm' },
         { "parent-fd", required_argument, NULL, 'p' },
         { "ready-fd", required_argument, NULL, 'R' },
         { "teardown", no_argument, NULL, 't' },
@@ -69,13 +71,15 @@ static int parse_args(int argc, char **argv, struct config *c)
         uint32_t n = 0;
         enum log_level level;
         enum log_format format;
-        if ((o == 'u' || o == 'p' || o == 'R') && number_u32(optarg, UINT32_MAX, &n) < 0)
+        if ((o == 'u' || o == 'm' || o == 'p' || o == 'R') &&
+            number_u32(optarg, UINT32_MAX, &n) < 0)
             return -EINVAL;
         switch (o) {
         case 'd': c->data = optarg; break;
         case 'r': c->run = optarg; break;
         case 'c': c->cgroup = optarg; break;
         case 'u': c->client_uid = n; break;
+        case 'm': c->memory_mb = n; break;
         case 'p': c->parent_fd = (int)n; break;
         case 'R': c->ready_fd = (int)n; break;
         case 't': c->teardown = true; break;
@@ -246,8 +250,20 @@ static int teardown(const struct config *c, struct keeper *k, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot remove the control groups") : 0;
 }
 
+/* No number of sandboxes takes all of the machine: what the host itself needs stays. */
+static void bound_all(const struct config *c, struct keeper *k)
+{
+    struct err err = ERR_INIT;
+    uint64_t threads = sysctl_u64("kernel/threads-max"), pids = sysctl_u64("kernel/pid_max");
+    uint64_t most = (threads < pids ? threads : pids) / 10 * 9;
+    if (cgroup_host_limit(k->cgroups, (uint64_t)c->memory_mb << 20, most, &err) < 0)
+        log_warn("%s err=%s", err.msg, strerror(err.code));
+}
+
 static int serve(const struct config *c, struct keeper *k, struct err *err)
 {
+    sysctl_raise_shared();
+    bound_all(c, k);
     int r = make_ns_host(c, &k->ns, err);
     if (r < 0)
         return r;

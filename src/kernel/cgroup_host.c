@@ -1,6 +1,7 @@
 /* The host: its hierarchies, and our root group in each. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <mntent.h>
 #include <poll.h>
 #include <stdio.h>
@@ -114,6 +115,31 @@ int cgroup_host_open(const char *name, struct cgroup_host **ret_host, struct err
     }
     *ret_host = take_ptr(h);
     return 0;
+}
+
+static int limit_all(struct cgroup_host *h, enum cgroup_controller c, const char *v2,
+                     const char *v1, uint64_t n)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, n);
+    if (h->in_v2[c])
+        return fd_write_file_at(h->unified, v2, n ? text : "max");
+    return h->v1[c] < 0 ? 0
+                        : fd_write_file_at(h->v1[c], v1,
+                                           n                    ? text
+                                           : c == CGROUP_MEMORY ? "-1"
+                                                                : "max");
+}
+
+int cgroup_host_limit(struct cgroup_host *h, uint64_t memory_bytes, uint64_t pids, struct err *err)
+{
+    int r = limit_all(h, CGROUP_MEMORY, "memory.max", "memory.limit_in_bytes", memory_bytes);
+    if (r < 0)
+        return err_set(err, -r, "cannot limit the memory of all sandboxes to %" PRIu64 " bytes",
+                       memory_bytes);
+    r = limit_all(h, CGROUP_PIDS, "pids.max", "pids.max", pids);
+    return r < 0 ? err_set(err, -r, "cannot limit the processes of all sandboxes to %" PRIu64, pids)
+                 : 0;
 }
 
 void cgroup_host_free(struct cgroup_host *h)
