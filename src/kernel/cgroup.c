@@ -15,6 +15,7 @@
 #define FROZEN_LOOK_US 200
 #define CPU_PERIOD_US 100000 /* the kernel's own default */
 #define PATH_SIZE 256        /* "<id>/cell/work/memory.max" and room */
+#define V1_SOCKETS_PART 4 /* of the memory limit, on top of it: v1 counts sockets' buffers apart */
 /* Pid 1 holds at most 32 MiB of requests, 32 MiB of output and 64 MiB of answers (src/init/). */
 #define INIT_MEMORY_BYTES "268435456"
 #define INIT_CPU_MILLIS_MIN 500 /* so that it answers in time in the smallest sandbox, too */
@@ -86,9 +87,14 @@ static int limit_memory(struct cgroup_host *h, const char *id, uint64_t bytes)
     int dir = h->v1[CGROUP_MEMORY];
     (void)write_at(h, dir, id, "memory.memsw.limit_in_bytes", "-1");
     int r = write_at(h, dir, id, "memory.limit_in_bytes", text);
-    if (r == 0)
-        (void)write_at(h, dir, id, "memory.memsw.limit_in_bytes", text);
-    return r;
+    if (r < 0)
+        return r;
+    (void)write_at(h, dir, id, "memory.memsw.limit_in_bytes", text);
+    /* Without a limit here the buffers of TCP and UDP are counted nowhere. One that is over it gets small
+     * windows and loses datagrams; nobody is killed. -EBUSY: more is in use, which drains or stays. */
+    (void)snprintf(text, sizeof(text), "%" PRIu64, bytes / V1_SOCKETS_PART);
+    r = write_at(h, dir, id, "memory.kmem.tcp.limit_in_bytes", text);
+    return r == -ENOENT || r == -EBUSY ? 0 : r;
 }
 
 int cgroup_init_name(const char *id, char out[CGROUP_INIT_NAME_SIZE])
@@ -241,14 +247,19 @@ uint64_t cgroup_cpu_us(struct cgroup_host *h, const char *id)
     return h->unified >= 0 ? read_keyed(h, h->unified, id, "work/cpu.stat", "usage_usec") : 0;
 }
 
+/* With what sockets hold, as v2 counts it. */
+static uint64_t memory_v1(struct cgroup_host *h, const char *id)
+{
+    return read_u64(h, h->v1[CGROUP_MEMORY], id, "memory.usage_in_bytes") +
+           read_u64(h, h->v1[CGROUP_MEMORY], id, "memory.kmem.tcp.usage_in_bytes");
+}
+
 uint64_t cgroup_memory_bytes(struct cgroup_host *h, const char *id)
 {
     h = cgroup_home(h, id);
     if (h->in_v2[CGROUP_MEMORY])
         return read_u64(h, h->unified, id, "work/memory.current");
-    return h->v1[CGROUP_MEMORY] >= 0
-               ? read_u64(h, h->v1[CGROUP_MEMORY], id, "memory.usage_in_bytes")
-               : 0;
+    return h->v1[CGROUP_MEMORY] >= 0 ? memory_v1(h, id) : 0;
 }
 
 int cgroup_usage(struct cgroup_host *h, const char *id, struct cgroup_usage *ret_usage,
@@ -266,7 +277,7 @@ int cgroup_usage(struct cgroup_host *h, const char *id, struct cgroup_usage *ret
         u.oom_kills = read_keyed(h, h->unified, id, "work/memory.events", "oom_kill");
     } else if (h->v1[CGROUP_MEMORY] >= 0) {
         int dir = h->v1[CGROUP_MEMORY];
-        u.memory_bytes = read_u64(h, dir, id, "memory.usage_in_bytes");
+        u.memory_bytes = memory_v1(h, id);
         u.memory_peak_bytes = read_u64(h, dir, id, "memory.max_usage_in_bytes");
         u.oom_kills = read_keyed(h, dir, id, "memory.oom_control", "oom_kill");
     }
