@@ -215,6 +215,24 @@ def test_the_memory_of_all_is_an_option(tiny_tar):
         d.api.ok("PATCH", f"/v1/sandboxes/{b}", {"memory_mb": 128})
 
 
+def oom_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+def test_sandboxes_go_before_the_daemon_when_memory_runs_out(daemon, api, tiny):
+    assert api.out(tiny, ["cat", "/proc/self/oom_score_adj"]) == "500\n"
+    assert api.out(tiny, ["cat", "/proc/1/oom_score_adj"]) == "500\n"
+    assert api.out(tiny, "echo 1000 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj") == "1000\n"
+    with open("/proc/self/status") as f:
+        effective = int(next(line for line in f if line.startswith("CapEff")).split()[1], 16)
+    if not effective >> 24 & 1:
+        pytest.skip("protecting a process needs CAP_SYS_RESOURCE, which this machine's root has not")
+    for program in "warrend", "warren-keeper", "warren-broker", "warren-launcher":
+        for pid in daemon.pids(program):
+            assert oom_of(pid) == -900, program
+    assert api.exec(tiny, "echo 499 > /proc/self/oom_score_adj")["exit_code"] != 0
+
+
 SOCKETS = """
 import socket, sys, time
 kind, end, total, held = sys.argv[1], time.monotonic() + 12, 0, []

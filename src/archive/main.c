@@ -18,6 +18,7 @@
 #include "archive/pack.h"
 #include "archive/tree.h"
 #include "archive/unpack.h"
+#include "base/oom.h"
 
 static int run_chunks(bool join)
 {
@@ -35,6 +36,7 @@ static int run_chunks(bool join)
 int main(int argc, char **argv)
 {
     struct err err = ERR_INIT;
+    (void)oom_set(0, OOM_JOB);
     if (argc == 2 && (strcmp(argv[1], "chunk") == 0 || strcmp(argv[1], "join") == 0)) {
         (void)prctl(PR_SET_NAME, "warren-archive");
         (void)signal(SIGPIPE, SIG_IGN);

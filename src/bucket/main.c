@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/number.h"
+#include "base/oom.h"
 #include "bucket/relay.h"
 #include "bucket/room.h"
 
@@ -171,6 +172,7 @@ int main(int argc, char **argv)
     if (argc != 3 || number_u32(argv[1], UINT32_MAX, &uid) < 0 ||
         number_u32(argv[2], UINT32_MAX, &files_uid) < 0 || uid == 0)
         return 2;
+    (void)oom_set(0, OOM_JOB);
     (void)signal(SIGPIPE, SIG_IGN);
     int r = run(uid, files_uid, said, &err);
     if (r < 0)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/oom.h"
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
 #include "cell/ns_show.h"
@@ -117,6 +118,7 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
         return err_set(err, -pid, "cannot make namespaces");
     }
     struct ns_cell cell = { pid, pidfd, go[0], status[0] };
+    (void)oom_set(pid, OOM_SANDBOX); /* by us: inside nobody may go below it then */
     r = ns_show_net(pid, err);
     if (r == 0)
         r = write_map(pid, "uid_map", spec->uid_base, err);

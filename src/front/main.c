@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/logring.h"
+#include "base/oom.h"
 #include "core/process.h"
 #include "front/native/native.h"
 #include "front/world.h"
@@ -128,6 +129,8 @@ int main(int argc, char **argv)
     log_set_level(w.options.level);
     log_set_format(w.options.format);
     logring_start();
+    if (oom_set(0, OOM_DAEMON) < 0)
+        log_warn("the kernel may end the daemon when memory runs out: no right to say otherwise");
     r = run(&w, &err);
     if (r < 0)
         log_error("%s", err.msg[0] ? err.msg : strerror(-r));

@@ -30,6 +30,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/oom.h"
 #include "cell/ns_attach.h"
 #include "cell/ns_boot.h"
 #include "cell/ns_show.h"
@@ -366,6 +367,7 @@ static int sort_out(struct story *s, struct err *err)
         return err_set(err, ENOMEM, "cannot list the processes");
     for (char *p = strtok_r(pids, "\n", &save); r >= 0 && p; p = strtok_r(NULL, "\n", &save)) {
         pid_t pid = (pid_t)strtol(p, NULL, 10), inner = inner_pid(pid);
+        (void)oom_set(pid, OOM_SANDBOX); /* CRIU was ours, and what it brought back began as it */
         int family = family_of(&s->meta, inner);
         if (inner > 1 && family >= 0) {
             r = join_family(s, family, p);

@@ -31,6 +31,7 @@ int cgroup_host_add_former(struct cgroup_host *host, const char *name, struct er
 struct cgroup_host *cgroup_host_next(const struct cgroup_host *host); /* a former root; NULL */
 /* The name of the root that a cell's process is below, as the unified hierarchy has it; -ENOENT. */
 int cgroup_root_of(pid_t pid, const char *id, char ret_name[CGROUP_NAME_SIZE]);
+
 /* What all cells may have together, for as long as the root group is there; 0: no limit. Where more
  * memory is in use than that, v1 answers -EBUSY and keeps the former limit, v2 ends processes. */
 int cgroup_host_limit(struct cgroup_host *host, uint64_t memory_bytes, uint64_t pids,

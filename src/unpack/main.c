@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/oom.h"
 #include "unpack/changes.h"
 #include "unpack/confine.h"
 #include "unpack/diff.h"
@@ -110,6 +111,7 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     int r = -EINVAL;
     (void)umask(0);
+    (void)oom_set(0, OOM_JOB);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL); /* it is out of reach */
     (void)setlocale(LC_CTYPE, "C.UTF-8");                         /* names in a tar are UTF-8 */
