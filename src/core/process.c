@@ -254,7 +254,7 @@ int process_feed(struct process_stream *st, const void *p, size_t n)
     const char *at = p;
     while (n > 0) {
         size_t piece = n < WIRE_DATA_MAX ? n : WIRE_DATA_MAX;
-        int r = init_conn_send(&st->conn, WIRE_INPUT, at, piece, -1);
+        int r = init_conn_send(&st->conn, WIRE_INPUT, at, piece, WRITE_STALL_MS);
         if (r < 0)
             return r;
         at += piece;
@@ -265,7 +265,7 @@ int process_feed(struct process_stream *st, const void *p, size_t n)
 
 int process_feed_end(struct process_stream *st)
 {
-    return init_conn_send(&st->conn, WIRE_STDIN_EOF, NULL, 0, -1);
+    return init_conn_send(&st->conn, WIRE_STDIN_EOF, NULL, 0, WRITE_STALL_MS);
 }
 
 void process_feed_all(struct process_stream *st, const void *p, size_t n)

@@ -1,7 +1,11 @@
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "front/native/native.h"
+
+#define LATE_MS 30000 /* what an init on a busy machine gets on top */
 
 /* A command that was waited for: what it printed, and how it ended. */
 struct outcome {
@@ -25,12 +29,19 @@ static int keep(struct outcome *o, struct buf *b, const char *p, size_t n)
     return buf_append(b, p, n < room ? n : room);
 }
 
-static int collect(struct request *req, struct process_stream *stream, struct outcome *o,
-                   struct err *err)
+/* The sandbox's init ends a command that takes too long; limit_ms (-1: none) is for an init that does not. */
+static int collect(struct request *req, struct process_stream *stream, int64_t limit_ms,
+                   struct outcome *o, struct err *err)
 {
+    int64_t deadline = limit_ms < 0 ? -1 : clock_mono_ms() + limit_ms;
     struct process_event ev;
     for (;;) {
-        int r = process_next(stream, -1, req->fd, &ev, err);
+        int64_t left = deadline < 0 ? -1 : deadline - clock_mono_ms();
+        int wait_ms = deadline < 0 ? -1 : left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+        int r = process_next(stream, wait_ms, req->fd, &ev, err);
+        if (r == -ETIMEDOUT)
+            return err_name(err, ETIMEDOUT, "sandbox_busy",
+                            "the sandbox did not tell of the command's end in time");
         if (r < 0)
             return r;
         switch (ev.type) {
@@ -100,7 +111,7 @@ int native_exec(struct request *req, struct err *err)
                                                  .err = BUF_INIT(cmd.output_limit) };
     if (cmd.stdin_text)
         process_feed_all(stream, cmd.stdin_text, strlen(cmd.stdin_text));
-    r = collect(req, stream, &o, err);
+    r = collect(req, stream, cmd.spec.timeout_ms ? cmd.spec.timeout_ms + LATE_MS : -1, &o, err);
     if (r < 0)
         return native_sandbox_error(req, r, err);
     return reply_outcome(req, &o, &started);
