@@ -11,6 +11,8 @@ import socket
 import statistics
 import time
 
+import pytest
+
 from harness import until
 from test_init_reach import init_of
 from test_isolation import host_pids
@@ -150,3 +152,28 @@ def test_an_init_without_descriptors_says_so_and_does_not_spin(api, daemon, make
     finally:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
     assert api.out(who, ["echo", "alive"]) == "alive\n"
+
+
+@pytest.mark.parametrize("path, body", [("checkpoints", {"memory": True}), ("pause", {})])
+def test_a_delete_does_not_wait_for_criu(api, daemon, make, path, body):
+    """Every process of the sandbox is in the hands of a CRIU that does not go on."""
+    who, keeper = make(image="tiny")["id"], daemon.keeper()
+    api.start(who, ["sleep", "600"])
+    note = daemon.run / "cells" / who / "parked"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for _ in range(20):  # it may be through before it is seen
+            asked = pool.submit(api.call, "POST", f"/v1/sandboxes/{who}/{path}", body)
+            until(lambda: note.exists() or asked.done(), "a note that it is parked")
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                criu = int(note.read_text().split()[1])
+                os.kill(criu, signal.SIGSTOP)
+                if not asked.done():
+                    break
+            if asked.result().status < 300 and path == "pause":
+                api.ok("POST", f"/v1/sandboxes/{who}/resume")
+        reply, took = timed(api.call, "DELETE", f"/v1/sandboxes/{who}")
+        assert reply.status < 300 and took < DELETE_S, (reply, took)
+        assert asked.result(timeout=DELETE_S).status >= 400
+    assert daemon.keeper() == keeper
+    until(lambda: not pathlib.Path(f"/proc/{criu}").exists(), "the end of CRIU")
+    assert not note.parent.exists()
