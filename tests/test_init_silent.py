@@ -177,3 +177,27 @@ def test_a_delete_does_not_wait_for_criu(api, daemon, make, path, body):
     assert daemon.keeper() == keeper
     until(lambda: not pathlib.Path(f"/proc/{criu}").exists(), "the end of CRIU")
     assert not note.parent.exists()
+
+
+def children(pid, program):
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            stat = (entry / "stat").read_text()
+            if int(stat.rsplit(")", 1)[1].split()[1]) == pid and f"({program})" in stat:
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_delete_does_not_wait_for_a_commit(api, daemon, make):
+    who, keeper = make(image="tiny")["id"], daemon.keeper()
+    api.out(who, "head -c 40000000 /dev/urandom > /root/large")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(api.call, "POST", f"/v1/sandboxes/{who}/commit", {"name": "never"})
+        reader = until(lambda: children(keeper, "warren-unpack"), "the commit's reader")[0]
+        os.kill(reader, signal.SIGSTOP)
+        assert not asked.done()
+        reply, took = timed(api.call, "DELETE", f"/v1/sandboxes/{who}")
+        assert reply.status < 300 and took < DELETE_S, (reply, took)
+        assert asked.result(timeout=DELETE_S).status >= 400
+    assert daemon.keeper() == keeper
