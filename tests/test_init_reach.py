@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import time
 
 import pytest
 
@@ -38,6 +39,12 @@ def seen(pid):
         "comm": pathlib.Path(f"/proc/{pid}/comm").read_text(),
         "signals": [line for line in status.split("\n") if line.startswith(("ShdPnd", "SigPnd"))],
     }
+
+
+def busy_s(pid):
+    """Cpu time that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 ATTEMPTS = r"""
@@ -103,6 +110,24 @@ def test_nothing_inside_changes_what_init_is(api, cell):
     assert {name: r for name, r in result.items() if r == "ok"} == {}
     assert api.out(cell, ["echo", "alive"]) == "alive\n"
     until(lambda: seen(pid) == before, "init as it was, and no signal left at it")
+
+
+def test_a_storm_of_signals_does_not_keep_init_busy(api, cell):
+    """What it cannot be spared costs it little, and commands run and end meanwhile."""
+    pid = init_of(cell)
+    storm = api.start(cell, ["python3", "-c", """
+import ctypes, os
+libc, d = ctypes.CDLL(None), os.open('/proc/1', os.O_RDONLY)
+while True:
+    for signo in (40, 17, 1):
+        libc.syscall(424, d, signo, 0, 0)
+"""])["process"]
+    before, began = busy_s(pid), time.monotonic()
+    for i in range(20):
+        assert api.out(cell, ["echo", str(i)]) == f"{i}\n"
+    until(lambda: time.monotonic() - began > 2)
+    assert busy_s(pid) - before < 0.25 * (time.monotonic() - began)
+    api.ok("DELETE", f"/v1/sandboxes/{cell}/processes/{storm}")
 
 
 def test_a_process_still_rules_itself(api, cell):

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from harness import until
-from test_init_reach import init_of
+from test_init_reach import busy_s, init_of
 from test_isolation import host_pids
 
 DELETE_S = 10  # what is promised
@@ -119,12 +119,6 @@ def test_file_workers_that_are_stopped_hold_up_nobody(api, daemon, make):
         assert reply.status < 300 and took < DELETE_S, (reply, took)
         for each in reads:
             each.result(timeout=DELETE_S)
-
-
-def busy_s(pid):
-    """Cpu time that a process has used."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_an_init_without_descriptors_says_so_and_does_not_spin(api, daemon, make):

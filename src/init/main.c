@@ -32,6 +32,8 @@
 
 #define COOKIE_VARIABLE "WARREN_CLONE_COOKIE"
 #define SIGNALS_MAX 16 /* of one read */
+#define NOISE_MS 20    /* in which there may be as many signals that nobody asked for */
+#define NOISE_MAX 64
 
 struct options {
     int listen_fd, oom_fd, group_fd;
@@ -122,16 +124,56 @@ static void shape_ourselves(void)
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+static void on_signal(struct watch *w, uint32_t events);
+static struct watch signal_watch = { .fd = -1, .fn = on_signal };
 static bool dead_left; /* of a storm of orphans: the others first, then on with it */
+static struct {
+    int64_t since, deaf_until; /* monotonic; 0: we hear signals */
+    unsigned n;
+} noise; /* signals that we did not ask for */
 
-/* All are read, though only a child's death matters: a process inside can still send some (through a
- * descriptor of ours in /proc, or one that tells of input), and blocked ones would pile up. */
+static void note_noise(unsigned n)
+{
+    int64_t now = clock_mono_ms();
+    if (now - noise.since >= NOISE_MS) {
+        noise.since = now;
+        noise.n = 0;
+    }
+    noise.n += n;
+    if (noise.n <= NOISE_MAX)
+        return;
+    noise.deaf_until = now + NOISE_MS;
+    poller_wake_at(noise.deaf_until);
+    (void)poller_want(&signal_watch, 0);
+}
+
+static void hear_again(int64_t now)
+{
+    if (!noise.deaf_until)
+        return;
+    if (now < noise.deaf_until) {
+        poller_wake_at(noise.deaf_until);
+        return;
+    }
+    noise.deaf_until = 0;
+    (void)poller_want(&signal_watch, EPOLLIN);
+}
+
+/* Every signal is blocked, none ends or interrupts us: they come as events. All are read, though only a
+ * child's death matters: a process inside can still send some (through a descriptor of our directory in
+ * /proc, or one that tells of input), and blocked ones would pile up. Whoever sends many has us listen
+ * only now and then; the kernel refuses it those that are too many. */
 static void on_signal(struct watch *w, uint32_t events)
 {
     struct signalfd_siginfo si[SIGNALS_MAX];
+    unsigned unwanted = 0;
     ssize_t n = read(w->fd, si, sizeof(si));
-    for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++)
+    for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++) {
         dead_left |= si[i].ssi_signo == SIGCHLD;
+        unwanted += si[i].ssi_signo != SIGCHLD || si[i].ssi_code <= 0; /* the kernel's is above */
+    }
+    if (unwanted)
+        note_noise(unwanted);
 }
 
 static void reap(void)
@@ -142,9 +184,6 @@ static void reap(void)
     if (dead_left)
         poller_again();
 }
-
-/* Every signal is blocked: none ends or interrupts us, they come as events. */
-static struct watch signal_watch = { .fd = -1, .fn = on_signal };
 
 static int listen_for_signals(void)
 {
@@ -169,6 +208,7 @@ static _Noreturn void run(void)
             peers_tick(now);
             sweep_tick(now);
             park_tick(now);
+            hear_again(now);
         }
         peers_settle();
         procs_bury();
