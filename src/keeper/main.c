@@ -151,18 +151,21 @@ static int take_lock(const struct config *c, struct err *err)
     return fd; /* held for as long as we live */
 }
 
+/* Under another name until it is the client's and listens: a daemon that looks for us in between waits for an absent
+ * keeper, and gives up on one that refuses it. */
 static int make_socket(const struct config *c, struct err *err)
 {
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
-    if (snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/keeper.sock", c->run_path) >=
-        (int)sizeof(sa.sun_path))
+    char path[sizeof(sa.sun_path)];
+    if (snprintf(path, sizeof(path), "%s/keeper.sock", c->run_path) >= (int)sizeof(path) ||
+        snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/keeper.new", c->run_path) < 0)
         return err_set(err, ENAMETOOLONG, "the run directory's name is too long");
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)unlink(sa.sun_path);
     if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
         chown(sa.sun_path, c->client_uid, (gid_t)-1) < 0 || chmod(sa.sun_path, 0600) < 0 ||
-        listen(fd, SOMAXCONN) < 0)
-        return err_set(err, errno, "cannot make '%s'", sa.sun_path);
+        listen(fd, SOMAXCONN) < 0 || rename(sa.sun_path, path) < 0)
+        return err_set(err, errno, "cannot make '%s'", path);
     return fd;
 }
 
