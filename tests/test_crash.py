@@ -154,6 +154,35 @@ def test_a_shutdown_and_a_restart_of_the_host_are_no_crashes(fresh, reboot, caus
     assert api.get(who)["state"] == "running"
 
 
+@pytest.mark.parametrize("reboot", [False, True])
+def test_sandboxes_come_back_after_the_host_does_if_they_are_to(fresh, reboot):
+    api = fresh.api
+    made = {policy: api.create(image="tiny", restart=policy)["id"] for policy in ("no", "on-boot", "always")}
+    stopped = api.create(image="tiny", restart="always")["id"]
+    api.ok("POST", f"/v1/sandboxes/{stopped}/stop")
+    api.out(made["on-boot"], "echo kept > /root/f")
+    end_all(fresh, reboot)
+    for policy in ("on-boot", "always"):
+        until(lambda who=made[policy]: api.get(who)["state"] == "running", policy)
+    assert api.out(made["on-boot"], ["cat", "/root/f"]) == "kept\n"
+    assert api.get(made["no"])["state"] == "stopped"
+    assert api.get(stopped)["state"] == "stopped"  # somebody asked for that
+
+
+def test_one_that_crashes_comes_back_only_if_always(fresh):
+    api = fresh.api
+    always, boot = (api.create(image="tiny", restart=policy)["id"] for policy in ("always", "on-boot"))
+    started = api.get(always)["started_at"]
+    for who in (always, boot):
+        os.kill(next(pid for pid in all_pids_of(who) if pid_inside(pid) == 1), signal.SIGKILL)
+        assert api.wait_event("sandbox.stopped", who)["data"]["cause"] == "crashed"
+    until(lambda: (s := api.get(always))["state"] == "running" and s["started_at"] != started, "a second life")
+    assert api.out(always, ["echo", "back"]) == "back\n"
+    s = api.ok("PATCH", f"/v1/sandboxes/{boot}", {"restart": "no"})
+    assert (s["state"], s["stop_cause"], s["restart"]) == ("stopped", "crashed", "no")
+    assert api.call("PATCH", f"/v1/sandboxes/{boot}", {"restart": "sometimes"}).status == 400
+
+
 def all_pids_of(who):
     found = []
     for name in os.listdir("/proc"):

@@ -186,6 +186,7 @@ static void print_sandbox(const json_t *s)
     binding_lines("bindings", member_list(s, "bindings"));
     line("preview", member_text(s, "preview"));
     line("wake", member_text(s, "wake"));
+    line("restart", member_text(s, "restart"));
     map_lines("env", json_object_get(s, "env"));
     map_lines("metadata", json_object_get(s, "metadata"));
 }

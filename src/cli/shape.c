@@ -134,6 +134,7 @@ int shape_body(const struct shape *s, json_t **ret_body, struct err *err)
         { "template", s->template }, { "image", s->image },     { "name", s->name },
         { "user", s->user },         { "workdir", s->workdir }, { "on_timeout", s->on_timeout },
         { "on_idle", s->on_idle },   { "preview", s->preview }, { "wake", s->wake },
+        { "restart", s->restart },
     };
     _cleanup_json_ json_t *o = json_object();
     int r = 0;

@@ -9,7 +9,7 @@
 
 struct shape {
     const char *template, *image, *name, *user, *workdir, *on_timeout, *on_idle, *net;
-    const char *preview, *wake, *checkpoints, *net_limits, *proxy;
+    const char *preview, *wake, *restart, *checkpoints, *net_limits, *proxy;
     struct opt_real cpus;
     struct opt_number memory, disk, pids, nofile, timeout, idle_timeout, freeze_after;
     struct opt_list env, metadata, rules, volumes, bindings;
@@ -93,6 +93,10 @@ struct shape {
     { 0, "on-idle", OPT_TEXT, offsetof(type_, shape.on_idle), "WHAT",                              \
       "What happens then: stop (the default), delete, pause or checkpoint (and stop).",            \
       "stop delete pause checkpoint" },                                                            \
+    { 0, "restart", OPT_TEXT, offsetof(type_, shape.restart), "WHEN",                              \
+      "Start it again when nobody stopped it: no (the default), on-boot (after a restart of the "  \
+      "host) or always (after a crash, too).",                                                     \
+      "no on-boot always" },                                                                       \
     { 0, "freeze-after", OPT_DURATION, offsetof(type_, shape.freeze_after), "TIME",                \
       "Freeze it when it was idle for so long, until something needs it; none for never.", NULL }, \
     { 0, "checkpoints", OPT_TEXT, offsetof(type_, shape.checkpoints), "POLICY",                    \

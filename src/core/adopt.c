@@ -10,6 +10,7 @@
 #include "core/keeper.h"
 #include "core/life.h"
 #include "core/pause.h"
+#include "core/restart.h"
 #include "core/row.h"
 #include "core/timers.h"
 
@@ -92,6 +93,8 @@ static void settle_all(struct core *core, const struct keeper_row *rows, size_t 
             held->save_next_ms =
                 autosave_next(&held->s.spec.autosave,
                               autosave_last(core, held->s.owner, held->s.id), clock_now_ms());
+        if (!held->removed && restart_wanted(&held->s))
+            restart_plan(core, held);
         running += !held->removed && held->s.state == SANDBOX_RUNNING;
         box_release(core, held);
     }

@@ -11,6 +11,7 @@
 #include "core/idle.h"
 #include "core/life.h"
 #include "core/pause.h"
+#include "core/restart.h"
 #include "core/timers.h"
 
 #define LOG_MODULE "jobs"
@@ -63,6 +64,8 @@ static void do_death(struct core *core, const char *id, unsigned life)
     (void)pthread_mutex_unlock(&core->table.lock);
     if (died)
         ending_settle(core, b, ending_run(core, b, END_STOP, CAUSE_CRASHED, &err), &err);
+    if (died)
+        restart_plan(core, b);
     box_release(core, b);
 }
 
@@ -122,6 +125,7 @@ static void do_job(struct core *core, const struct job *job)
     case JOB_END: do_end(core, job->id); break;
     case JOB_IDLE: idle_look(core, job->id); break;
     case JOB_SAVE: autosave_run(core, job->id); break;
+    case JOB_RESTART: restart_run(core, job->id); break;
     case JOB_THAW: do_thaw(core, job->id); return;
     case JOB_DEATH: do_death(core, job->id, job->life); return;
     case JOB_TIDY: do_tidy(core); return;

@@ -72,6 +72,7 @@ void parcel_spec(struct sandbox_spec *from, struct sandbox_spec *ret_to)
     to.autosave = from->autosave;
     to.preview = from->preview;
     to.wake = from->wake;
+    to.restart = from->restart;
     *ret_to = to;
 }
 

@@ -65,6 +65,12 @@ enum sandbox_wake {
     WAKE_NEVER,
 };
 
+enum sandbox_restart { /* whether it is started again when nobody stopped it (restart.h) */
+                       RESTART_NO,
+                       RESTART_ON_BOOT, /* after a restart of the host, or a shutdown of all */
+                       RESTART_ALWAYS,  /* and after a crash */
+};
+
 /* A list of "NAME=value" or of name/value pairs, as text; owned by whoever holds the struct. */
 struct pairs {
     char **names;
@@ -108,6 +114,7 @@ struct sandbox_spec {
     struct autosave autosave;
     enum sandbox_preview preview;
     enum sandbox_wake wake;
+    enum sandbox_restart restart;
     uint64_t revision;        /* counts its updates; not the client's to say */
     struct boot boot;         /* the template's, as it was then */
     char checkpoint[ID_SIZE]; /* its files were last the same as that one's; "": never */
@@ -186,6 +193,7 @@ enum sandbox_change {
     CHANGE_WAKE = 1 << 12,
     CHANGE_FREEZE = 1 << 14,
     CHANGE_AUTOSAVE = 1 << 15,
+    CHANGE_RESTART = 1 << 16,
     CHANGE_CUT = 1 << 13, /* no member: what is open must hold under the new network, too */
 };
 /* Each of these has a form with `_if`, which acts only on a sandbox that still has one of these

@@ -51,6 +51,8 @@ static void put_doors(json_t **o, const struct sandbox_spec *spec, bool as_recor
         put(o, "private", json_true());
     if (spec->wake != WAKE_AUTO)
         put(o, "wake", json_integer((json_int_t)spec->wake));
+    if (spec->restart != RESTART_NO)
+        put(o, "restart", json_integer((json_int_t)spec->restart));
     put(o, "network_limits", limits_to_json(&spec->network_limits));
 }
 
@@ -135,6 +137,9 @@ static void read_doors(const json_t *o, struct sandbox_spec *s)
         s->wake = WAKE_ALWAYS;
     else if (wake == WAKE_NEVER)
         s->wake = WAKE_NEVER;
+    int64_t restart = number(o, "restart", RESTART_NO);
+    if (restart == RESTART_ON_BOOT || restart == RESTART_ALWAYS)
+        s->restart = (enum sandbox_restart)restart;
 }
 
 /* What a time-out does; older records have `stop`, true or false, under another name. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "core/restart.h"
 #include "core/table.h"
 #include "core/wait.h"
 
@@ -25,6 +26,10 @@ static int64_t box_due(const struct box *b, enum job_kind *ret_kind)
         due = b->s.expires_ms;
     if (due && due < b->retry_ms)
         due = b->retry_ms;
+    if (b->restart_ms && restart_wanted(&b->s) && (due == 0 || b->restart_ms < due)) {
+        due = b->restart_ms;
+        *ret_kind = JOB_RESTART;
+    }
     if (b->s.state != SANDBOX_RUNNING)
         return due;
     if (b->idle_next_ms && (due == 0 || b->idle_next_ms < due)) {

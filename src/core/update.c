@@ -78,6 +78,8 @@ static int merge(const struct sandbox_spec *old, const struct sandbox_spec *spec
         s.preview = spec->preview;
     if (changes & CHANGE_WAKE)
         s.wake = spec->wake;
+    if (changes & CHANGE_RESTART)
+        s.restart = spec->restart;
     if (changes & CHANGE_LIMITS) {
         keep_or(&s.memory_bytes, spec->memory_bytes);
         keep_or(&s.disk_bytes, spec->disk_bytes);

@@ -70,6 +70,7 @@ class SandboxInfo(Model):
     volumes: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
     preview: str = "public"
     wake: str = "auto"
+    restart: str = "no"
     user: str = ""
     workdir: Optional[str] = None
     timeout_s: Optional[float] = None

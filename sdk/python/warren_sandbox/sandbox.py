@@ -64,7 +64,7 @@ class Sandbox:
 
     def update(self, *, if_match: Optional[str] = None, **changes: Any) -> SandboxInfo:
         """Change ``name``, ``metadata``, ``env``, ``timeout_s``, ``idle_timeout_s``, ``on_timeout``,
-        ``on_idle``, ``freeze_after_s``, ``checkpoints``, ``network``, ``network_limits``, ``bindings``, ``preview``, ``wake``, ``cpus``, ``memory_mb``, ``pids``
+        ``on_idle``, ``freeze_after_s``, ``checkpoints``, ``network``, ``network_limits``, ``bindings``, ``preview``, ``wake``, ``restart``, ``cpus``, ``memory_mb``, ``pids``
         or ``disk_mb``; ``None`` takes a value away.
         ``if_match=sandbox.etag``: only if nobody changed it since (else ``Conflict``)."""
         return self._ask("PATCH", "", changes, if_match)
@@ -288,7 +288,7 @@ class Sandboxes:
                network_limits: Optional[Mapping[str, int]] = None,
                bindings: Optional[Iterable[Binding]] = None,
                volumes: Optional[Mapping[str, str]] = None, preview: Optional[str] = None,
-               wake: Optional[str] = None,
+               wake: Optional[str] = None, restart: Optional[str] = None,
                idempotency_key: Optional[str] = None) -> Sandbox:
         """Make a sandbox, running when this returns. ``network``: what it may reach (see
         ``Sandbox.set_network``), nothing unless given; ``network_limits``: how much of it, ``{"connections": 200,
@@ -303,7 +303,7 @@ class Sandboxes:
                      metadata=dict(metadata) if metadata else None, user=user, workdir=workdir,
                      timeout_s=timeout_s, on_timeout=on_timeout, idle_timeout_s=idle_timeout_s,
                      on_idle=on_idle, freeze_after_s=freeze_after_s,
-                     checkpoints=dict(checkpoints) if checkpoints else None, network=network, preview=preview, wake=wake,
+                     checkpoints=dict(checkpoints) if checkpoints else None, network=network, preview=preview, wake=wake, restart=restart,
                      network_limits=dict(network_limits) if network_limits else None,
                      bindings=list(bindings) if bindings is not None else None,
                      volumes=[_mount(*v) for v in volumes.items()] if volumes else None)

@@ -94,6 +94,7 @@ export interface SandboxSpec {
   preview?: "public" | "private";
   /** Whether a request to its ports starts it again. */
   wake?: "auto" | "always" | "never";
+  restart?: "no" | "on-boot" | "always";
   user?: string;
   workdir?: string;
   timeout_s?: number | null;
@@ -128,6 +129,7 @@ export interface SandboxInfo {
   volumes: Mount[];
   preview: "public" | "private";
   wake: "auto" | "always" | "never";
+  restart: "no" | "on-boot" | "always";
   user: string;
   workdir: string | null;
   timeout_s: number | null;

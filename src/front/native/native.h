@@ -216,7 +216,7 @@ struct field;
 int native_as_mounts(const json_t *v, const struct field *f, void *at, struct err *err);
 void native_put_mounts(struct jout *j, const struct sandbox_spec *spec);
 /* The words of enum sandbox_preview and enum sandbox_wake. */
-extern const char *const native_previews[], *const native_wakes[];
+extern const char *const native_previews[], *const native_wakes[], *const native_restarts[];
 int native_as_network(const json_t *v, const struct field *f, void *at, struct err *err);
 void native_put_sandbox(struct jout *j, const char *key, const struct sandbox *s);
 struct checkpoint;

@@ -17,6 +17,10 @@ const char *const native_wakes[] = {
     [WAKE_AUTO] = "auto", [WAKE_ALWAYS] = "always", [WAKE_NEVER] = "never", NULL
 };
 
+const char *const native_restarts[] = {
+    [RESTART_NO] = "no", [RESTART_ON_BOOT] = "on-boot", [RESTART_ALWAYS] = "always", NULL
+};
+
 #define ROW(member_, name_, ...) FIELD(struct sandbox_spec, member_, name_, __VA_ARGS__)
 static const struct field create_fields[] = {
     ROW(template, "template", as_text, .max = TEMPLATE_REF_SIZE - 1, .null_ok = true),
@@ -43,6 +47,7 @@ static const struct field create_fields[] = {
     ROW(network_limits, "network_limits", native_as_network_limits, .null_ok = true),
     ROW(preview, "preview", as_choice, .choices = native_previews),
     ROW(wake, "wake", as_choice, .choices = native_wakes),
+    ROW(restart, "restart", as_choice, .choices = native_restarts),
 };
 
 /* Rows of the same table that PATCH takes, and what each of them changes. */
@@ -68,6 +73,7 @@ static const struct {
     { "network_limits", CHANGE_NETWORK_LIMITS },
     { "preview", CHANGE_PREVIEW },
     { "wake", CHANGE_WAKE },
+    { "restart", CHANGE_RESTART },
 };
 
 static int check_cpus(uint32_t cpu_millis, struct err *err)

@@ -51,6 +51,7 @@ void native_put_sandbox(struct jout *j, const char *key, const struct sandbox *s
     native_put_network_limits(j, p);
     jout_str(j, "preview", native_previews[p->preview]);
     jout_str(j, "wake", native_wakes[p->wake]);
+    jout_str(j, "restart", native_restarts[p->restart]);
     jout_str(j, "checkpoint", p->checkpoint[0] ? p->checkpoint : NULL);
     jout_str(j, "forked_from", p->origin[0] ? p->origin : NULL);
     jout_time(j, "created_at", s->created_ms);
