@@ -14,7 +14,6 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
-#include "kernel/btf.h"
 #include "kernel/cgroup.h"
 
 static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM };
@@ -119,19 +118,4 @@ TEST(sockets_do_not_lead_into_another_network_namespace)
         print_message("no fence on this kernel: %s (%s)\n", err.msg, strerror(err.code));
     else
         CHECK_EQ(r, 0);
-}
-
-TEST(the_kernels_types_are_found)
-{
-    struct btf *btf = NULL;
-    if (btf_open(BTF_OF_KERNEL, &btf, NULL) == -ENOENT)
-        check_skip("this kernel was built without BTF");
-    CHECK(btf);
-    CHECK(btf_function(btf, "vfs_read") > 0);
-    CHECK_EQ(btf_function(btf, "no_such_function"), -ENOENT);
-    CHECK_EQ(btf_offset(btf, "list_head", "next"), 0);
-    CHECK_EQ(btf_offset(btf, "list_head", "prev"), sizeof(void *));
-    CHECK_EQ(btf_offset(btf, "list_head", "no_such_member"), -ENOENT);
-    CHECK_EQ(btf_offset(btf, "no_such_structure", "next"), -ENOENT);
-    btf_free(btf);
 }
