@@ -36,7 +36,7 @@ struct acceptor {
     char look[LOOK_BYTES];
 };
 
-enum look { LOOK_MORE, LOOK_HANDED, LOOK_GONE };
+enum look { LOOK_MORE, LOOK_ENOUGH, LOOK_GONE };
 
 static bool begins_a_method(char c)
 {
@@ -68,8 +68,8 @@ static void serve(struct acceptor *a, struct conn *c)
     }
 }
 
-/* What the socket holds so far, and where that leads. */
-static enum look look(struct acceptor *a, struct conn *c)
+/* What the socket holds so far: *ret_n bytes of it are the head, as far as that can be seen. */
+static enum look look(struct acceptor *a, struct conn *c, size_t *ret_n)
 {
     ssize_t n;
     do
@@ -81,12 +81,19 @@ static enum look look(struct acceptor *a, struct conn *c)
         return LOOK_GONE;
     size_t end = head_end(a->look, (size_t)n, c->seen);
     c->seen = (size_t)n;
+    *ret_n = end ? end : (size_t)n;
     /* What is no HTTP gets the server's own answer to that. */
-    if (end == 0 && (size_t)n < sizeof(a->look) && begins_a_method(a->look[0]))
-        return LOOK_MORE;
-    if (!divert(a, c, end ? end : (size_t)n))
+    return end == 0 && (size_t)n < sizeof(a->look) && begins_a_method(a->look[0]) ? LOOK_MORE
+                                                                                  : LOOK_ENOUGH;
+}
+
+/* It is out of the loop; `look` holds its head. */
+static void hand_on(struct acceptor *a, struct conn *c, enum look l, size_t n)
+{
+    if (l != LOOK_ENOUGH)
+        discard(c);
+    else if (!divert(a, c, n))
         serve(a, c);
-    return LOOK_HANDED;
 }
 
 /* ---- those that wait ---- */
@@ -146,23 +153,16 @@ static void on_bytes(struct watch *watch, uint32_t events)
 {
     struct conn *c = container_of(watch, struct conn, watch);
     struct acceptor *a = c->acceptor;
-    /* Out of the loop and the list before somebody else has it. */
-    loop_remove(a->loop, &c->watch);
-    struct deadline was = c->deadline;
-    forget(c);
-    enum look l = look(a, c);
-    if (l == LOOK_HANDED)
-        return;
-    if (l == LOOK_GONE || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ||
-        loop_add(a->loop, &c->watch, c->fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0) {
-        discard(c);
+    size_t n = 0;
+    enum look l = look(a, c, &n);
+    if (l == LOOK_MORE && !(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) {
+        if (!c->spoken && c->seen > 0)
+            set_deadline(a, c);
         return;
     }
-    remember(c);
-    if (!c->spoken && c->seen > 0)
-        set_deadline(a, c);
-    else
-        loop_deadline(a->loop, &c->deadline, was.mono_ms, on_deadline);
+    loop_remove(a->loop, &c->watch); /* before somebody else has it */
+    forget(c);
+    hand_on(a, c, l, n);
 }
 
 /* It has a seat; from now on it waits, or is somebody else's. */
@@ -171,11 +171,10 @@ static void begin(struct acceptor *a, struct conn *c)
     c->acceptor = a;
     c->seen = 0;
     c->watch.fn = on_bytes;
-    enum look l = look(a, c);
-    if (l == LOOK_HANDED)
-        return;
-    if (l == LOOK_GONE || loop_add(a->loop, &c->watch, c->fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0) {
-        discard(c);
+    size_t n = 0;
+    enum look l = look(a, c, &n);
+    if (l != LOOK_MORE || loop_add(a->loop, &c->watch, c->fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0) {
+        hand_on(a, c, l, n);
         return;
     }
     remember(c);
