@@ -3,6 +3,7 @@ import base64
 import gzip
 import hashlib
 import json
+import quopri
 import re
 import threading
 import urllib.parse
@@ -19,6 +20,20 @@ COATS = {
     "unicode": lambda t: "".join(f"\\u{ord(c):04x}" for c in t),
     "html": lambda t: "".join(f"&#{ord(c)};" for c in t),
     "hex": lambda t: t.encode().hex(),
+    "mixed-hex": lambda t: "".join(c.upper() if i % 3 else c for i, c in enumerate(t.encode().hex())),
+    "colons": lambda t: t.encode().hex(":"),
+    "hex-lines": lambda t: "\n".join(re.findall(".{1,60}", t.encode().hex())),
+    "numbers": lambda t: json.dumps(list(t.encode())),
+    "upper": lambda t: t.upper(),
+    "percent-twice": lambda t: urllib.parse.quote(urllib.parse.quote(t, safe=""), safe=""),
+    "json-twice": lambda t: json.dumps(json.dumps({"head": t})),
+    "octal": lambda t: "".join(f"\\{b:03o}" for b in t.encode()),
+    "quoted": lambda t: quopri.encodestring(t.encode()).decode(),
+    "wrapped": lambda t: "\n".join(t[i:i + 40] for i in range(0, len(t), 40)),
+    "base32": lambda t: base64.b32encode(t.encode()).decode(),
+    "utf-16": lambda t: t.encode("utf-16-le").decode("latin-1"),
+    "utf-16-be": lambda t: t.encode("utf-16-be").decode("latin-1"),
+    "backwards": lambda t: t[::-1],
 }
 
 
@@ -70,13 +85,16 @@ class Echo:
         what = head.split()[1].split("?")[0].rsplit("/", 1)[-1]
         carried = (re.search(r"(?im)^(?:authorization|x-api-key): (.*)\r$", head) or ["", ""])[1]
         if what in COATS:
-            return self.say(s, COATS[what](head).encode(), f"X-Echo: {carried}\r\n{carried}: x\r\n" if " " not in carried else "")
+            return self.say(s, COATS[what](head).encode("latin-1" if what.startswith("utf-16") else "utf-8"), f"X-Echo: {carried}\r\n{carried}: x\r\n" if " " not in carried else "")
         if what == "chunks":
             s.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             for c in head.encode():
                 self.chunk(s, bytes([c]))
             s.sendall(f"0\r\nX-Trailer: {carried}\r\n\r\n".encode())
             return True
+        if what == "told":  # JSON, with what it carried in a member and in fields, at a status of one's choice
+            told = json.dumps({"n": [1, 2.5, None, True], "carried": carried, "hex": carried.encode().hex()}).encode()
+            return self.say(s, told, f"Content-Type: application/json; charset=utf-8\r\nSet-Cookie: k={carried[:12]}\r\n", "201 Made " + carried[:9])
         if what == "gzip":
             return self.say(s, gzip.compress(head.encode()), "Content-Encoding: gzip\r\n")
         if what == "redirect":

@@ -1,36 +1,50 @@
-/* Three readers look at every byte: one at the bytes as they are, one at what escapes in them stand
- * for, and one at that with base64's two alphabets made one and its line breaks left out. Where a
- * word ends in one of them, the bytes that it was read from are written over. */
+/* Each byte is read in several views (enum blot_view), of which each looks for words in a trie. Where a
+ * word ends in one of them, the bytes that it was read from are written over. Most bytes cannot begin
+ * anything together with their next, and are passed over while no view is within a word. */
 #include "net/blot.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "net/blot_private.h"
 
-#define BREAKS_MAX 4 /* in a row within base64: CR, LF and a little blank */
-#define HELD_MAX (BLOT_WORD_MAX * 2 * (BREAKS_MAX + 1) * BLOT_TOKEN_MAX)
+#define BREAKS_MAX 4  /* in a row within base64: CR, LF and a little blank */
+#define BETWEEN_MAX 8 /* in a row between folded characters: ", ", "=" CR LF and a margin */
+#define HELD_MAX (4 * 1024 * 1024) /* a secret of which each byte is escaped twice has less */
 
-/* A needle of n characters has room for n positions and the next. */
-static size_t ring_of(const struct trie *t)
+static const struct trie *trie_of(const struct blot_words *w, enum blot_view view)
 {
-    return t->longest + 1;
+    switch (view) {
+    case BLOT_PACKED: return &w->packed;
+    case BLOT_LOOSE:
+    case BLOT_FOLDED:
+    case BLOT_TWICE: return &w->folded;
+    case BLOT_PLAIN:
+    case BLOT_DECODED:
+    case BLOT_VIEWS: break;
+    }
+    return &w->plain;
 }
 
 int blot_init(struct blot *b, struct blot_words *words)
 {
+    size_t all = 0;
     *b = (struct blot){ .held = BUF_INIT(HELD_MAX) };
     if (!words || words->plain.longest == 0)
         return 0;
     if (blot_words_seal(words) < 0)
         return -ENOMEM;
-    b->decoded_from = calloc(ring_of(&words->plain), sizeof(*b->decoded_from));
-    b->packed_from = calloc(ring_of(&words->packed), sizeof(*b->packed_from));
-    if (!b->decoded_from || !b->packed_from) {
-        blot_done(b);
+    for (int v = 0; v < BLOT_VIEWS; v++)
+        all += trie_of(words, (enum blot_view)v)->ring;
+    b->rings = calloc(all, sizeof(*b->rings));
+    if (!b->rings)
         return -ENOMEM;
+    uint64_t *at = b->rings;
+    for (int v = 0; v < BLOT_VIEWS; v++) {
+        b->readers[v] =
+            (struct blot_reader){ .trie = trie_of(words, (enum blot_view)v), .from = at };
+        at += trie_of(words, (enum blot_view)v)->ring;
     }
     b->words = blot_words_ref(words);
     return 0;
@@ -41,216 +55,153 @@ void blot_done(struct blot *b)
     if (b->held.data)
         explicit_bzero(b->held.data, b->held.cap);
     buf_done(&b->held);
-    free(b->decoded_from);
-    free(b->packed_from);
+    free(b->rings);
     blot_words_unref(b->words);
     *b = (struct blot){ .held = BUF_INIT(HELD_MAX) };
 }
 
-/* From there to what was read last, which for an escape is its end. */
-static void write_over(struct blot *b, uint64_t from, uint64_t to)
+/* ---- views ---- */
+
+static uint64_t began(const struct blot_reader *r, uint32_t characters)
 {
-    memset(b->text + (from - b->base), '*', (size_t)(to - from));
+    return r->from[(r->n - characters) & (r->trie->ring - 1)];
 }
 
-static void take_plain(struct blot *b, unsigned char c, uint64_t at)
+/* A character that [from, to) stands for. */
+static void take(struct blot *b, enum blot_view view, unsigned char c, uint64_t from, uint64_t to)
 {
-    const struct trie *t = &b->words->plain;
-    b->plain = trie_step(t, b->plain, c);
-    uint32_t found = t->nodes[b->plain].found;
-    if (found)
-        write_over(b, at + 1 - found, at + 1);
+    struct blot_reader *r = &b->readers[view];
+    const struct trie *t = r->trie;
+    r->at = r->at ? trie_step(t, r->at, c) : t->first[c];
+    if (!r->at) /* then nobody asks where it began */
+        return;
+    r->from[r->n++ & (t->ring - 1)] = from;
+    uint32_t found = t->nodes[r->at].found;
+    if (found) {
+        uint64_t first = began(r, found);
+        memset(b->text + (first - b->base), '*', (size_t)(to - first));
+    }
 }
 
-static bool is_break(unsigned char c)
+/* Left out here, if not too many are. A blank line ends what was before it: a stream's events do,
+ * and nobody must wait for the next one to get this one's end. */
+static bool skips(struct blot_reader *r, unsigned char c, unsigned most)
 {
-    return c == '\r' || c == '\n' || c == ' ' || c == '\t';
+    r->lines = (uint8_t)(r->lines + (c == '\n'));
+    return ++r->skipped <= most && r->lines < 2;
 }
 
 static void take_packed(struct blot *b, unsigned char c, uint64_t from, uint64_t to)
 {
-    const struct trie *t = &b->words->packed;
-    size_t ring = ring_of(t);
-    if (is_break(c) && b->packed && b->skipped < BREAKS_MAX) {
-        b->skipped++;
+    struct blot_reader *r = &b->readers[BLOT_PACKED];
+    if (r->at && blot_is_break(c) && skips(r, c, BREAKS_MAX))
         return;
-    }
-    b->skipped = 0;
-    c = c == '-' ? '+' : c == '_' ? '/' : c;
-    b->packed_from[b->n_packed++ % ring] = from;
-    b->packed = trie_step(t, b->packed, c);
-    uint32_t found = t->nodes[b->packed].found;
-    if (found)
-        write_over(b, b->packed_from[(b->n_packed - found) % ring], to);
+    r->skipped = r->lines = 0;
+    take(b, BLOT_PACKED, blot_pack(c), from, to);
 }
 
-/* A byte that [from, to) stands for. */
-static void take_decoded(struct blot *b, unsigned char c, uint64_t from, uint64_t to)
+/* A blank or the end of a line is not left out behind a first character: else the ends of many lines would
+ * wait for the next line. */
+static void take_folded(struct blot *b, enum blot_view view, unsigned char c, uint64_t from,
+                        uint64_t to)
 {
-    const struct trie *t = &b->words->plain;
-    size_t ring = ring_of(t);
-    b->decoded_from[b->n_decoded++ % ring] = from;
-    b->decoded = trie_step(t, b->decoded, c);
-    uint32_t found = t->nodes[b->decoded].found;
-    if (found)
-        write_over(b, b->decoded_from[(b->n_decoded - found) % ring], to);
-    take_packed(b, c, from, to);
+    struct blot_reader *r = &b->readers[view];
+    if (r->at && blot_is_between(c) && (r->trie->nodes[r->at].depth > 1 || !blot_is_break(c)) &&
+        skips(r, c, BETWEEN_MAX))
+        return;
+    r->skipped = r->lines = 0;
+    take(b, view, blot_fold(c), from, to);
 }
 
 /* ---- escapes ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+static void take_escaped(struct blot *b, struct blot_escape *e, char c, uint64_t from, uint64_t to);
 
-enum { TOKEN_NONE = -1, TOKEN_MORE = -2 };
-
-/* n digits, all of them there or not yet. */
-static int read_hex(const char *p, unsigned have, unsigned want)
+static void take_decoded(struct blot *b, const struct blot_escape *e, unsigned char c,
+                         uint64_t from, uint64_t to)
 {
-    int v = 0;
-    for (unsigned i = 0; i < have && i < want; i++) {
-        int d = hex_digit(p[i]);
-        if (d < 0)
-            return TOKEN_NONE;
-        v = v * 16 + d;
+    if (e == &b->twice) {
+        take_folded(b, BLOT_TWICE, c, from, to);
+        return;
     }
-    return have < want ? TOKEN_MORE : v;
-}
-
-static int read_backslash(const char *p, unsigned n)
-{
-    static const char said[] = "\"\\/'bfnrt", meant[] = "\"\\/'\b\f\n\r\t";
-    if (n < 2)
-        return TOKEN_MORE;
-    if (p[1] == 'u')
-        return read_hex(p + 2, n - 2, 4);
-    if (p[1] == 'x')
-        return read_hex(p + 2, n - 2, 2);
-    const char *at = p[1] ? strchr(said, p[1]) : NULL;
-    return at ? meant[at - said] : TOKEN_NONE;
-}
-
-/* "#65;" or "#x41;" */
-static int read_number(const char *p, unsigned n)
-{
-    bool hex = n > 1 && (p[1] | 0x20) == 'x';
-    int v = 0;
-    for (unsigned i = hex ? 2 : 1; i < n; i++) {
-        int d = p[i] == ';' ? -1 : hex_digit(p[i]);
-        if (p[i] == ';')
-            return i > (hex ? 2u : 1u) && v <= 0xffff ? v : TOKEN_NONE;
-        if (d < 0 || (!hex && d > 9))
-            return TOKEN_NONE;
-        v = v * (hex ? 16 : 10) + d;
-    }
-    return n < BLOT_TOKEN_MAX - 1 ? TOKEN_MORE : TOKEN_NONE;
-}
-
-static int read_entity(const char *p, unsigned n)
-{
-    static const struct {
-        const char *name;
-        char is;
-    } names[] = {
-        { "amp;", '&' }, { "lt;", '<' }, { "gt;", '>' }, { "quot;", '"' }, { "apos;", '\'' }
-    };
-    if (n < 2)
-        return TOKEN_MORE;
-    if (p[1] == '#')
-        return read_number(p + 1, n - 1);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        size_t len = strlen(names[i].name);
-        if (n - 1 <= len && strncasecmp(p + 1, names[i].name, n - 1) == 0)
-            return n - 1 == len ? names[i].is : TOKEN_MORE;
-    }
-    return TOKEN_NONE;
-}
-
-static int read_token(const char *p, unsigned n)
-{
-    switch (p[0]) {
-    case '%': return read_hex(p + 1, n - 1, 2);
-    case '\\': return read_backslash(p, n);
-    case '&': return read_entity(p, n);
-    default: return TOKEN_NONE;
-    }
+    take(b, BLOT_DECODED, c, from, to);
+    take_packed(b, c, from, to);
+    take_folded(b, BLOT_FOLDED, c, from, to);
+    take_escaped(b, &b->twice, (char)c, from, to);
 }
 
 /* A percent sign stands for a byte; the others for a character, in UTF-8 as secrets are. */
-static void take_character(struct blot *b, int c, bool byte, uint64_t from, uint64_t to)
+static void take_character(struct blot *b, const struct blot_escape *e, int c, bool byte,
+                           uint64_t from, uint64_t to)
 {
     if (c < 0x80 || byte) {
-        take_decoded(b, (unsigned char)c, from, to);
+        take_decoded(b, e, (unsigned char)c, from, to);
         return;
     }
     if (c >= 0x800) {
-        take_decoded(b, (unsigned char)(0xe0 | c >> 12), from, to);
-        take_decoded(b, (unsigned char)(0x80 | (c >> 6 & 0x3f)), from, to);
+        take_decoded(b, e, (unsigned char)(0xe0 | c >> 12), from, to);
+        take_decoded(b, e, (unsigned char)(0x80 | (c >> 6 & 0x3f)), from, to);
     } else {
-        take_decoded(b, (unsigned char)(0xc0 | c >> 6), from, to);
+        take_decoded(b, e, (unsigned char)(0xc0 | c >> 6), from, to);
     }
-    take_decoded(b, (unsigned char)(0x80 | (c & 0x3f)), from, to);
+    take_decoded(b, e, (unsigned char)(0x80 | (c & 0x3f)), from, to);
 }
 
-/* The token with this byte behind it. What turns out to be no escape is read byte by byte. */
-static void take_escaped(struct blot *b, char c, uint64_t at)
+/* It is no escape: its first character stands for itself, the others are read again. */
+static void give_up(struct blot *b, struct blot_escape *e)
 {
-    char again[BLOT_TOKEN_MAX];
-    b->token[b->n_token++] = c;
-    int v = read_token(b->token, b->n_token);
-    unsigned n = b->n_token;
-    if (v == TOKEN_MORE)
-        return;
-    b->n_token = 0;
-    if (v != TOKEN_NONE) {
-        take_character(b, v, b->token[0] == '%', at + 1 - n, at + 1);
+    struct blot_escape again = *e;
+    e->n = 0;
+    take_decoded(b, e, (unsigned char)again.token[0], again.from[0], again.to[0]);
+    for (unsigned i = 1; i < again.n; i++)
+        take_escaped(b, e, again.token[i], again.from[i], again.to[i]);
+}
+
+/* The token with this character behind it. */
+static void take_escaped(struct blot *b, struct blot_escape *e, char c, uint64_t from, uint64_t to)
+{
+    if (e->n == 0 && c != '%' && c != '\\' && c != '&') {
+        take_decoded(b, e, (unsigned char)c, from, to);
         return;
     }
-    memcpy(again, b->token, n);
-    take_decoded(b, (unsigned char)again[0], at + 1 - n, at + 2 - n);
-    for (unsigned i = 1; i < n; i++)
-        take_escaped(b, again[i], at + 1 - n + i);
+    e->token[e->n] = c;
+    e->from[e->n] = from;
+    e->to[e->n++] = to;
+    int v = escape_read(e->token, e->n);
+    if (v == ESCAPE_MORE)
+        return;
+    if (v == ESCAPE_NONE) {
+        give_up(b, e);
+        return;
+    }
+    e->n = 0;
+    take_character(b, e, v, e->token[0] == '%', e->from[0], to);
 }
 
 /* ---- the stream ---- */
 
 static bool is_idle(const struct blot *b)
 {
-    return !b->plain && !b->decoded && !b->packed && !b->n_token;
+    uint32_t any = b->once.n | b->twice.n;
+    for (int v = 0; v < BLOT_VIEWS; v++)
+        any |= b->readers[v].at;
+    return !any;
 }
 
-/* The first of the bytes before `end` that so many characters at the end of each reader were read from. */
-static uint64_t first_of(const struct blot *b, uint64_t end, size_t plain, size_t decoded,
-                         size_t packed)
+/* The first byte that is still needed of those before `end`, or of a word of which the end was cut off. */
+static uint64_t first_of(const struct blot *b, uint64_t end, bool cut)
 {
-    const struct blot_words *w = b->words;
-    uint64_t from = end - plain;
-    uint64_t at = decoded ? b->decoded_from[(b->n_decoded - decoded) % ring_of(&w->plain)] : end;
-    if (at < from)
-        from = at;
-    at = packed ? b->packed_from[(b->n_packed - packed) % ring_of(&w->packed)] : end;
-    return at < from ? at : from;
-}
-
-/* The first byte that is still needed of those before `end`. */
-static uint64_t needed_from(const struct blot *b, uint64_t end)
-{
-    const struct trie_node *plain = b->words->plain.nodes, *packed = b->words->packed.nodes;
-    uint64_t from = first_of(b, end, plain[b->plain].needed, plain[b->decoded].needed,
-                             packed[b->packed].needed);
-    return end - b->n_token < from ? end - b->n_token : from;
-}
-
-/* Where a word begins of which the end was cut off. */
-static uint64_t cut_from(const struct blot *b, uint64_t end)
-{
-    const struct trie_node *plain = b->words->plain.nodes, *packed = b->words->packed.nodes;
-    return first_of(b, end, plain[b->plain].cut, plain[b->decoded].cut, packed[b->packed].cut);
+    uint64_t from = end;
+    for (int v = 0; v < BLOT_VIEWS; v++) {
+        const struct blot_reader *r = &b->readers[v];
+        const struct trie_node *node = &r->trie->nodes[r->at];
+        uint32_t n = cut ? node->cut : node->needed;
+        uint64_t at = n ? began(r, n) : end;
+        from = at < from ? at : from;
+    }
+    if (!cut && b->once.n && b->once.from[0] < from)
+        from = b->once.from[0];
+    return !cut && b->twice.n && b->twice.from[0] < from ? b->twice.from[0] : from;
 }
 
 /* What was held back and these bytes, behind each other in `out`: there they are worked on. */
@@ -266,14 +217,22 @@ static int lay_out(struct blot *b, const char *p, size_t n, struct buf *out)
     return r;
 }
 
+static bool may_begin(const struct blot_words *w, unsigned char first, unsigned char second)
+{
+    return w->pairs[first][second / 64] >> (second % 64) & 1;
+}
+
 static void read_text(struct blot *b, size_t from, size_t n)
 {
+    bool idle = is_idle(b);
     for (size_t i = from; i < n; i++) {
-        if (is_idle(b) && !b->words->starts[(unsigned char)b->text[i]])
-            continue; /* nothing can begin with it */
-        char c = b->text[i];
-        take_plain(b, (unsigned char)c, b->base + i);
-        take_escaped(b, c, b->base + i);
+        unsigned char c = (unsigned char)b->text[i];
+        if (idle && i + 1 < n && !may_begin(b->words, c, (unsigned char)b->text[i + 1]))
+            continue;
+        take(b, BLOT_PLAIN, c, b->base + i, b->base + i + 1);
+        take_folded(b, BLOT_LOOSE, c, b->base + i, b->base + i + 1);
+        take_escaped(b, &b->once, (char)c, b->base + i, b->base + i + 1);
+        idle = is_idle(b);
     }
 }
 
@@ -286,25 +245,13 @@ int blot_take(struct blot *b, const char *p, size_t n, struct buf *out)
     if (r < 0)
         return r;
     read_text(b, before, all);
-    uint64_t end = b->base + all, until = needed_from(b, end);
+    uint64_t end = b->base + all, until = first_of(b, end, false);
     size_t keep = (size_t)(end - until);
     buf_clear(&b->held);
     r = keep ? buf_append(&b->held, b->text + all - keep, keep) : 0;
     out->len -= keep;
     b->base = until;
     return r;
-}
-
-/* An escape that was cut short stands for itself. */
-static void end_token(struct blot *b, uint64_t end)
-{
-    char rest[BLOT_TOKEN_MAX];
-    unsigned n = b->n_token;
-    memcpy(rest, b->token, n);
-    b->n_token = 0;
-    take_decoded(b, (unsigned char)rest[0], end - n, end - n + 1);
-    for (unsigned i = 1; i < n; i++)
-        take_escaped(b, rest[i], end - n + i);
 }
 
 int blot_end(struct blot *b, struct buf *out)
@@ -315,13 +262,17 @@ int blot_end(struct blot *b, struct buf *out)
     int r = lay_out(b, "", 0, out);
     if (r < 0)
         return r;
-    while (b->n_token)
-        end_token(b, end);
-    write_over(b, cut_from(b, end), end);
+    while (b->once.n) /* an escape that was cut short stands for itself */
+        give_up(b, &b->once);
+    while (b->twice.n)
+        give_up(b, &b->twice);
+    uint64_t from = first_of(b, end, true);
+    memset(b->text + (from - b->base), '*', (size_t)(end - from));
     buf_clear(&b->held);
     b->base = end;
-    b->plain = b->decoded = b->packed = 0;
-    b->skipped = 0;
+    for (int v = 0; v < BLOT_VIEWS; v++)
+        b->readers[v] =
+            (struct blot_reader){ .trie = b->readers[v].trie, .from = b->readers[v].from };
     return 0;
 }
 

@@ -1,8 +1,7 @@
 /* blot - secrets made unreadable in bytes that pass, however the pieces are cut.
  *
  * What comes out is as long as what went in: a secret's bytes are written over with stars, so
- * lengths that were promised stay true. A secret is found as it is, percent-encoded, escaped as JSON
- * or HTML do it (all of it or a part), and in base64 or hex wherever in a longer text it stands. A
+ * lengths that were promised stay true. blot_forms.c lists the forms in which a secret is found. A
  * byte is held back only while it may be the beginning of one. Where the end cuts a secret off, what
  * came of it is hidden if that is most of it: hiding less would tell somebody who guesses, and has a
  * server repeat the guess, how far it is right. A server can always tell a secret in other ways; this
@@ -16,7 +15,7 @@
 #include "base/cleanup.h"
 
 #define BLOT_WORD_MAX (16 * 1024)
-#define BLOT_NODES_MAX (256 * 1024) /* characters of all forms of all, 32 bytes each */
+#define BLOT_NODES_MAX (640 * 1024) /* characters of all forms of all, 32 bytes each */
 
 /* What is to be found; streams share it, and each keeps it alive. */
 struct blot_words;
@@ -32,17 +31,42 @@ DEFINE_FREEP(struct blot_words *, blot_words_unref)
 
 #define BLOT_TOKEN_MAX 10 /* "&#x0041;" */
 
+/* How the bytes are looked at: for each a place in a trie, and where in the stream its last characters began. */
+enum blot_view {
+    BLOT_PLAIN,   /* as they are */
+    BLOT_LOOSE,   /* in lower case, without what people put between characters */
+    BLOT_DECODED, /* escapes stand for what they mean */
+    BLOT_PACKED,  /* and base64 has one alphabet and no line breaks */
+    BLOT_FOLDED,  /* decoded and loose */
+    BLOT_TWICE,   /* decoded twice and loose */
+    BLOT_VIEWS,
+};
+
+struct trie;
+
+struct blot_reader {
+    const struct trie *trie;
+    uint32_t at; /* node there */
+    uint8_t skipped, lines;
+    uint64_t n; /* characters read */
+    uint64_t *from;
+};
+
+/* What may become an escape: characters, and the bytes [from, to) of the stream that each was read from. */
+struct blot_escape {
+    char token[BLOT_TOKEN_MAX];
+    uint64_t from[BLOT_TOKEN_MAX], to[BLOT_TOKEN_MAX];
+    unsigned n;
+};
+
 struct blot {
     struct blot_words *words; /* NULL: nothing is looked for */
     struct buf held;          /* read and not let go */
     char *text;               /* while bytes are taken: those, with what was held before them */
     uint64_t base;            /* where in the stream they begin */
-    uint32_t plain, decoded, packed;
-    uint64_t *decoded_from, *packed_from; /* where each of the last ones began */
-    uint64_t n_decoded, n_packed;
-    unsigned skipped; /* breaks in a row within base64 */
-    char token[BLOT_TOKEN_MAX];
-    unsigned n_token;
+    struct blot_reader readers[BLOT_VIEWS];
+    struct blot_escape once, twice;
+    uint64_t *rings; /* of all readers */
 };
 
 int blot_init(struct blot *b, struct blot_words *words); /* -ENOMEM; words may be NULL */

@@ -1,4 +1,4 @@
-/* What blot.c and blot_words.c share. */
+/* What blot.c, blot_escape.c, blot_words.c and blot_forms.c share. */
 #pragma once
 #include "net/blot.h"
 
@@ -8,24 +8,36 @@ struct trie_node {
     uint32_t depth;
     uint32_t needed; /* of the bytes that led here, for a word that goes on */
     uint32_t found;  /* the longest word that ends here; 0: none */
-    uint32_t
-        cut; /* of the bytes that led here: most of a word, if it is cut off here; 0: of none */
+    uint32_t cut;    /* of the bytes that led here: most of a word, if it ends here; 0: of none */
     unsigned char byte;
 };
 
 struct trie {
     struct trie_node *nodes;
     size_t n, cap;
-    size_t longest;
-    uint32_t first[256]; /* the root's children by their byte */
+    size_t longest, ring; /* ring: a power of two beyond it */
+    uint32_t first[256];  /* the root's children by their byte */
 };
 
 struct blot_words {
     unsigned refs;
     bool sealed;
-    bool starts[256]; /* a word, or something that stands for a byte, may begin with it */
-    struct trie plain, packed;
+    struct trie plain, packed, folded;
+    uint64_t pairs[256][4]; /* by the first byte: the second ones with which something may begin */
 };
 
+int trie_add(struct trie *t, const char *p, size_t n, size_t known);
 uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char c);
 int blot_words_seal(struct blot_words *w); /* nothing is added any more */
+
+/* ---- blot_forms.c ---- */
+int blot_forms_add(struct blot_words *w, const char *p, size_t n, size_t known);
+bool blot_is_break(unsigned char c);   /* left out of base64 */
+bool blot_is_between(unsigned char c); /* left out of what is folded */
+unsigned char blot_fold(unsigned char c);
+unsigned char blot_pack(unsigned char c); /* base64's second alphabet in terms of the first */
+
+/* ---- blot_escape.c ---- */
+enum { ESCAPE_NONE = -1, ESCAPE_MORE = -2 };
+/* What n characters from p on stand for: a byte after a percent sign, else a character. */
+int escape_read(const char *p, unsigned n);

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 
+#define BYTES(text_) (text_), sizeof(text_) - 1
 #define SECRET "sk-live/9+Zx\"Q&7é"
 
 /* What comes out when it goes in in pieces of this size. */
@@ -68,6 +69,132 @@ TEST(a_secret_is_blotted_in_every_form_that_servers_echo)
         CHECK(snprintf(want, sizeof(want), "%s%s%s", cases[i].before, stars, cases[i].after) > 0);
         check_all_cuts(w, in, want);
     }
+}
+
+static void check_hidden(const char *in)
+{
+    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
+    for (size_t piece = 1; piece <= strlen(in); piece++) {
+        _cleanup_(buf_done) struct buf out = BUF_INIT(65536);
+        size_t left = 0;
+        pass(w, in, strlen(in), piece, &out);
+        for (size_t at = 0; at < out.len; at++)
+            left += out.data[at] != '*' && out.data[at] != '=';
+        if (left > 8) /* the bytes before it, and a character on either side */
+            fail_msg("'%s' became '%s'", in, out.data);
+    }
+}
+/* Of a form that begins or ends within a character that it shares, up to two characters may be left; and of
+ * brackets and line ends around it nothing need go. */
+TEST(a_secret_is_found_in_forms_that_change_every_byte)
+{
+    static const struct {
+        const char *what, *form;
+        size_t n;
+    } cases[] = {
+        { "mixed-case hex", BYTES("536b2D6C6976652f392B5a78225126373d62") },
+        { "aa:bb", BYTES("53:6b:2d:6c:69:76:65:2f:39:2b:5a:78:22:51:26:37:3d:62") },
+        { "AA-BB", BYTES("53-6B-2D-6C-69-76-65-2F-39-2B-5A-78-22-51-26-37-3D-62") },
+        { "hex in lines",
+          BYTES(
+              "536b2d6c\015\012    6976652f\015\012    392b5a78\015\012    22512637\015\012    3d62") },
+        { "numbers of bytes",
+          BYTES("[83, 107, 45, 108, 105, 118, 101, 47, 57, 43, 90, 120, 34, 81, 38, 55, 61, 98]") },
+        { "lower case", BYTES("sk-live/9+zx\"q&7=b") },
+        { "upper case", BYTES("SK-LIVE/9+ZX\"Q&7=B") },
+        { "percent twice",
+          BYTES(
+              "%2553%256b%252d%256c%2569%2576%2565%252f%2539%252b%255a%2578%2522%2551%2526%2537%253d%2562") },
+        { "partly twice", BYTES("Sk-live%252F9%252bZx%2522Q&7=b") },
+        { "JSON in JSON", BYTES("Sk-live/9+Zx\\\\\\\"Q&7=b") },
+        { "JSON numbers in JSON",
+          BYTES(
+              "\\\\u0053\\\\u006b\\\\u002d\\\\u006c\\\\u0069\\\\u0076\\\\u0065\\\\u002f\\\\u0039\\\\u002b\\\\u005a\\\\u0078\\\\u0022\\\\u0051\\\\u0026\\\\u0037\\\\u003d\\\\u0062") },
+        { "UTF-16LE",
+          BYTES(
+              "S\000k\000-\000l\000i\000v\000e\000/\0009\000+\000Z\000x\000\"\000Q\000&\0007\000=\000b") },
+        { "UTF-16BE",
+          BYTES(
+              "S\000k\000-\000l\000i\000v\000e\000/\0009\000+\000Z\000x\000\"\000Q\000&\0007\000=\000b") },
+        { "UTF-32LE",
+          BYTES(
+              "S\000\000\000k\000\000\000-\000\000\000l\000\000\000i\000\000\000v\000\000\000e\000\000\000/\000\000\0009\000\000\000+\000\000\000Z\000\000\000x\000\000\000\"\000\000\000Q\000\000\000&\000\000\0007\000\000\000=\000\000\000b") },
+        { "octal",
+          BYTES(
+              "\\123\\153\\055\\154\\151\\166\\145\\057\\071\\053\\132\\170\\042\\121\\046\\067\\075\\142") },
+        { "quoted-printable", BYTES("Sk-live/9+Zx\"Q&7=3Db") },
+        { "all quoted", BYTES("=53=6B=2D=6C=69=76=65=2F=39=2B=5A=78=22=51=26=37=3D=62") },
+        { "quoted in lines", BYTES("Sk-li=\015\012ve/9+=\015\012Zx\"Q&7=3Db") },
+        { "wrapped", BYTES("S\015\012k-live/9+Zx\"Q&7=b") },
+        { "wrapped later", BYTES("Sk-live/9\012  +Zx\"Q&7=b") },
+        { "base32", BYTES("KNVS23DJOZSS6OJLLJ4CEUJGG46WE") },
+        { "base32, lower, in groups", BYTES("knvs 23dj ozss 6ojl lj4c eujg g46w e") },
+        { "backwards", BYTES("b=7&Q\"xZ+9/evil-kS") },
+    };
+    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Sk-live/9+Zx\"Q&7=b", "");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t piece = 1; piece <= cases[i].n + 4; piece++) {
+            _cleanup_(buf_done) struct buf in = BUF_INIT(65536), out = BUF_INIT(65536);
+            CHECK_OK(buf_append(&in, "<; ", 3));
+            CHECK_OK(buf_append(&in, cases[i].form, cases[i].n));
+            CHECK_OK(buf_append(&in, " ;>", 3));
+            pass(w, in.data, in.len, piece, &out);
+            size_t stars = 0;
+            for (size_t at = 0; at < out.len; at++)
+                stars += out.data[at] == '*';
+            if (stars + 3 < cases[i].n || memcmp(out.data, "<; ", 3) != 0 ||
+                memcmp(out.data + out.len - 3, " ;>", 3) != 0)
+                fail_msg("%s in pieces of %zu: %s", cases[i].what, piece, out.data);
+        }
+}
+
+TEST(base32_is_found_at_every_place_in_its_group)
+{
+    check_hidden("KNSWG4TFOQWVMYLMOVSS2MJS");
+    check_hidden("MFJWKY3SMV2C2VTBNR2WKLJRGI======");
+    check_hidden("MFQVGZLDOJSXILKWMFWHKZJNGEZA====");
+    check_hidden("MFQWCU3FMNZGK5BNKZQWY5LFFUYTE===");
+    check_hidden("MFQWCYKTMVRXEZLUFVLGC3DVMUWTCMQ=");
+}
+
+/* The end of an event must not wait for the next one, whatever its last character is. */
+TEST(the_end_of_an_event_is_let_go)
+{
+    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
+    for (int c = ' '; c < 0x7f; c++) {
+        char event[] = "data: ?\n\n";
+        _cleanup_(buf_done) struct buf out = BUF_INIT(100);
+        struct blot b;
+        event[6] = (char)c;
+        CHECK_OK(blot_init(&b, w));
+        CHECK_OK(blot_take(&b, event, strlen(event), &out));
+        CHECK_EQ(out.len, strlen(event));
+        blot_done(&b);
+    }
+}
+
+TEST(what_stands_before_a_secret_makes_no_escape_of_it)
+{
+    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("abcdef-12", "");
+    check_all_cuts(w, "%ABCDEF-12 \\x%abcdef-12", "%********* \\x%*********");
+}
+
+TEST(a_short_secret_is_found_as_it_is_alone)
+{
+    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("ab-c", "");
+    check_all_cuts(w, "abc ABC cba 99 ab-c", "abc ABC cba 99 ****");
+}
+
+TEST(what_only_begins_like_a_form_is_let_go)
+{
+    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
+    static const char *const texts[] = {
+        "53:65:63:72:00",       "secret",           "KNSWG4TFOQ",
+        "536563726574",     "%2553%2565%2563",  "21-eul",
+        "\\123\\145\\143\\162", "83, 101, 99, 114", "U2VjcmV0",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        check_all_cuts(w, texts[i], texts[i]);
 }
 
 /* Of a character that it shares with its neighbour a few bits are left. */

@@ -1,16 +1,13 @@
-/* The words to be found, as two tries with links from each end to the longest beginning that it is
- * the end of (Aho and Corasick). One holds the secrets, the other what base64 and hex make of them. */
+/* The words to be found, as tries with links from each end to the longest beginning that it is the end of
+ * (Aho and Corasick): one of the secrets, one of what base64 makes of them, one of their folded forms. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/blot_private.h"
 
-#define PACKED_MIN 6   /* characters; fewer would be found by chance everywhere */
 #define CUT_MIN 8      /* of one that is cut off: what nobody guesses in one go, */
 #define CUT_MISSING 15 /* or so many are missing at most; many secrets begin with what is known */
-
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static uint32_t child_of(const struct trie *t, uint32_t at, unsigned char c)
 {
@@ -57,7 +54,7 @@ static size_t cut_from(size_t n, size_t known)
     return known + (least < CUT_MIN ? CUT_MIN : least);
 }
 
-static int trie_add(struct trie *t, const char *p, size_t n, size_t known)
+int trie_add(struct trie *t, const char *p, size_t n, size_t known)
 {
     size_t cut = cut_from(n, known);
     uint32_t at = 0;
@@ -90,6 +87,8 @@ static int trie_link(struct trie *t)
     size_t first = 0, last = 0;
     if (!queue)
         return -ENOMEM;
+    for (t->ring = 8; t->ring <= t->longest;)
+        t->ring *= 2;
     for (uint32_t c = t->nodes[0].child; c; c = t->nodes[c].next)
         t->first[t->nodes[c].byte] = c;
     queue[last++] = 0;
@@ -121,50 +120,6 @@ uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char c)
     return t->first[c];
 }
 
-/* ---- forms ---- */
-
-/* What base64 makes of the secret when `shift` bytes stand before it in its group of three: the
- * characters that are of the secret alone. The last may be filled up with zeros, at the end of a text. */
-static int add_base64(struct trie *t, const char *p, size_t n, size_t known, size_t shift)
-{
-    size_t bits = n * 8, from = shift == 0 ? 0 : shift == 1 ? 4 : 2;
-    size_t whole = bits > from ? (bits - from) / 6 : 0, rest = bits > from ? (bits - from) % 6 : 0;
-    char *text = malloc(whole + 1);
-    int r = text ? 0 : -ENOMEM;
-    for (size_t i = 0; text && i < whole + (rest > 0); i++) {
-        unsigned v = 0;
-        for (size_t b = 0; b < 6; b++) {
-            size_t at = from + i * 6 + b;
-            v = v << 1 | (at < bits ? ((unsigned char)p[at / 8] >> (7 - at % 8)) & 1u : 0u);
-        }
-        text[i] = alphabet[v];
-    }
-    if (r == 0 && whole >= PACKED_MIN)
-        r = trie_add(t, text, whole, (known * 8 + 5) / 6);
-    if (r == 0 && whole >= PACKED_MIN && rest > 0)
-        r = trie_add(t, text, whole + 1, (known * 8 + 5) / 6);
-    if (text)
-        explicit_bzero(text, whole + 1);
-    free(text);
-    return r;
-}
-
-static int add_hex(struct trie *t, const char *p, size_t n, size_t known, const char *digits)
-{
-    char *text = malloc(2 * n);
-    int r = text ? 0 : -ENOMEM;
-    for (size_t i = 0; text && i < n; i++) {
-        text[2 * i] = digits[(unsigned char)p[i] >> 4];
-        text[2 * i + 1] = digits[(unsigned char)p[i] & 15];
-    }
-    if (r == 0 && 2 * n >= PACKED_MIN)
-        r = trie_add(t, text, 2 * n, 2 * known);
-    if (text)
-        explicit_bzero(text, 2 * n);
-    free(text);
-    return r;
-}
-
 /* ---- life ---- */
 
 struct blot_words *blot_words_new(void)
@@ -173,7 +128,7 @@ struct blot_words *blot_words_new(void)
     if (!w)
         return NULL;
     w->refs = 1;
-    if (trie_init(&w->plain) < 0 || trie_init(&w->packed) < 0) {
+    if (trie_init(&w->plain) < 0 || trie_init(&w->packed) < 0 || trie_init(&w->folded) < 0) {
         blot_words_unref(w);
         return NULL;
     }
@@ -192,32 +147,78 @@ int blot_words_add_behind(struct blot_words *w, const char *p, size_t n, size_t 
     if (n > BLOT_WORD_MAX)
         return -E2BIG;
     int r = trie_add(&w->plain, p, n, known);
-    for (size_t shift = 0; shift < 3 && r == 0; shift++)
-        r = add_base64(&w->packed, p, n, known, shift);
     if (r == 0)
-        r = add_hex(&w->packed, p, n, known, "0123456789abcdef");
-    if (r == 0)
-        r = add_hex(&w->packed, p, n, known, "0123456789ABCDEF");
-    return r < 0 ? r : w->plain.n + w->packed.n > BLOT_NODES_MAX ? -E2BIG : 0;
+        r = blot_forms_add(w, p, n, known);
+    size_t nodes = w->plain.n + w->packed.n + w->folded.n;
+    return r < 0 ? r : nodes > BLOT_NODES_MAX ? -E2BIG : 0;
 }
 
-static void mark_starts(const struct trie *t, bool starts[256])
+/* ---- what may begin something ---- */
+
+static void mark(struct blot_words *w, unsigned first, unsigned second)
 {
-    for (size_t c = 0; c < 256; c++)
-        starts[c] |= t->first[c] != 0;
+    w->pairs[first][second / 64] |= 1ull << (second % 64);
+}
+
+static bool is_escape(unsigned c)
+{
+    return c == '%' || c == '\\' || c == '&';
+}
+
+/* After `first`, which is `is` in that trie: what is the next character there, or left out, or an escape. */
+static void mark_seconds(struct blot_words *w, const struct trie *t, unsigned first,
+                         unsigned char is, unsigned char (*read)(unsigned char c),
+                         bool (*left_out)(unsigned char c))
+{
+    uint32_t node = t->first[is];
+    if (!node)
+        return;
+    bool ends = t->nodes[node].found != 0;
+    bool follows[256] = { false };
+    for (uint32_t c = t->nodes[node].child; c; c = t->nodes[c].next)
+        follows[t->nodes[c].byte] = true;
+    for (unsigned second = 0; second < 256; second++)
+        if (ends || is_escape(second) || follows[read((unsigned char)second)] ||
+            left_out((unsigned char)second))
+            mark(w, first, second);
+}
+
+static unsigned char as_it_is(unsigned char c)
+{
+    return c;
+}
+
+static bool never(unsigned char c)
+{
+    (void)c;
+    return false;
+}
+
+/* Of what is left out between folded characters, behind the first one. */
+static bool is_near(unsigned char c)
+{
+    return blot_is_between(c) && !blot_is_break(c);
+}
+
+static void mark_pairs(struct blot_words *w)
+{
+    for (unsigned first = 0; first < 256; first++) {
+        unsigned char c = (unsigned char)first;
+        mark_seconds(w, &w->plain, first, c, as_it_is, never);
+        mark_seconds(w, &w->packed, first, blot_pack(c), blot_pack, blot_is_break);
+        mark_seconds(w, &w->folded, first, blot_fold(c), blot_fold, is_near);
+        for (unsigned second = 0; is_escape(first) && second < 256; second++)
+            mark(w, first, second);
+    }
 }
 
 int blot_words_seal(struct blot_words *w)
 {
     if (w->sealed)
         return 0;
-    if (trie_link(&w->plain) < 0 || trie_link(&w->packed) < 0)
+    if (trie_link(&w->plain) < 0 || trie_link(&w->packed) < 0 || trie_link(&w->folded) < 0)
         return -ENOMEM;
-    mark_starts(&w->plain, w->starts);
-    mark_starts(&w->packed, w->starts);
-    w->starts['-'] |= w->starts['+']; /* base64's other alphabet */
-    w->starts['_'] |= w->starts['/'];
-    w->starts['%'] = w->starts['\\'] = w->starts['&'] = true;
+    mark_pairs(w);
     w->sealed = true;
     return 0;
 }
@@ -235,5 +236,6 @@ void blot_words_unref(struct blot_words *w)
         return;
     trie_done(&w->plain);
     trie_done(&w->packed);
+    trie_done(&w->folded);
     free(w);
 }
