@@ -93,7 +93,12 @@ def forms(value):
 
 def hidden(text, value):
     flat = re.sub(r"[\r\n]", "", text)
-    return not any(form in flat for form in forms(value))
+    folded = re.sub(r"[\s\0:,=-]", "", text).lower()
+    secret = value.split("/")[1][:32].encode()  # letters and digits alone
+    plain = base64.b32encode(secret).decode().lower()
+    changed = [secret.decode(), secret.decode()[::-1], secret.hex(), "".join(map(str, secret)), plain[8:40],
+               *("".join(f % b for b in secret) for f in ("\\%03o", "%%25%02x"))]
+    return not any(form in flat for form in forms(value)) and not any(form in folded for form in changed)
 
 
 def entries(api, box):
@@ -114,6 +119,42 @@ def test_the_hosts_own_name_carries_the_secret_and_no_echo_shows_it(api, box, ec
     for path in paths:
         assert "*" * 20 in told[f"/tmp/echo-{path}"], path
         assert hidden(told[f"/tmp/echo-{path}"], value) and hidden(told[f"/tmp/head-{path}"], value), path
+
+
+@pytest.fixture
+def answers(api, echo, secrets):
+    """It gets less than all of an answer; and nothing of one that no binding speaks of, as long as one says so."""
+    bindings = [{"secret": "b-key", "host": HOST, "path": f"/{answer}/*", "as": "header", "header": "x-api-key", "answer": answer}
+                for answer in ("json-only", "status", "none")]
+    sandbox = api.create(bindings=bindings, network="open")["id"]
+    yield sandbox
+    api.call("DELETE", f"/v1/sandboxes/{sandbox}")
+
+
+def test_no_more_of_an_answer_comes_back_than_its_binding_says(api, answers, echo, value):
+    box = answers
+
+    def get(answer, path, *more):
+        before = len(echo.seen)
+        said = curl(api, box, f"https://{HOST}/{answer}/{path}", "-i", *more).replace("\r\n", "\n")
+        assert len(echo.seen) == before + 1 and f"x-api-key: {value}\r\n" in echo.seen[-1][0], "the request went out as ever"
+        return said
+    assert get("none", "told") == "HTTP/1.1 204 \n\n" and get("none", "else") == "HTTP/1.1 204 \n\n"
+    assert get("none", "sum", "--data-binary", "@/bin/bash") == "HTTP/1.1 204 \n\n"
+    assert get("status", "told") == "HTTP/1.1 201 \nContent-Length: 0\n\n" and get("status", "else").startswith("HTTP/1.1 404 \n")
+    assert get("status", "sum", "-I") == "HTTP/1.1 200 \nContent-Length: 0\n\n"
+    head, body = get("json-only", "told").split("\n\n")
+    assert re.fullmatch(r"HTTP/1.1 201 \nContent-Type: application/json\nContent-Length: \d+", head)
+    told = json.loads(body)
+    assert told["n"] == [1, 2.5, None, True] and set(told["carried"]) == set(told["hex"]) == {"*"}
+    for path in ("gzip", "chunks", "sum"):
+        assert "binding_answer_withheld" in get("json-only", path), path
+    upgrade = ["-H", "Connection: Upgrade", "-H", "Upgrade: websocket", "-H", "Sec-WebSocket-Key: eA==", "-H", "Sec-WebSocket-Version: 13"]
+    assert "binding_answer_withheld" in curl(api, box, f"https://{HOST}/status/ws", *upgrade)
+    # A request that carries nothing does not bring back what another one left there.
+    assert curl(api, box, f"https://{HOST}/v2/sum", "-i").startswith("HTTP/1.1 204 ")
+    # One connection serves requests of every kind.
+    assert curl(api, box, f"https://{HOST}/none/told", "-w", "%{http_code} ", "-o", "/dev/null", f"https://{HOST}/status/told", "-o", "/dev/null") == "201 204 "
 
 
 def test_its_use_is_on_the_page_of_what_was_reached(api, box, echo, value):

@@ -40,21 +40,22 @@ def patch(api, who, bindings):
 def test_bindings_are_told_back_in_one_form_and_without_the_value(api, secret, bound):
     name, value = secret
     assert api.get(bound)["bindings"] == [
-        {"secret": name, "host": HOST, "port": 443, "methods": [], "path": "/v1/*", "as": "bearer", "transparent": True}]
+        {"secret": name, "host": HOST, "port": 443, "methods": [], "path": "/v1/*", "as": "bearer", "transparent": True, "answer": "full"}]
     said = [
         {"secret": name.upper(), "host": HOST.upper(), "port": 8443, "methods": ["GET", "POST"], "path": "/a/%7e*",
          "as": "header", "header": "X-Key", "format": "Key \"{}\"", "name": "me", "transparent": False},
         {"secret": name, "host": "*.bound.test", "as": "query", "query": "key"},
         {"secret": name, "host": HOST, "as": "basic", "user": ""},
-        {"secret": name, "host": HOST, "as": "git", "name": None},
+        {"secret": name, "host": HOST, "as": "git", "name": None, "answer": "none"},
         {"secret": name, "host": HOST, "as": "sigv4", "access_key": "AKIA", "region": "eu-west-1", "service": "s3"},
         {"value": "not \\secret", "host": HOST, "as": "header", "header": "x-team"},
-        f"{name}@{HOST}:8443/v2/* methods=GET as=header header=x-api-key format=\"T {{}}\""]
+        f"{name}@{HOST}:8443/v2/* methods=GET as=header header=x-api-key format=\"T {{}}\" answer=json-only"]
     told = patch(api, bound, said)
     assert [b["as"] for b in told] == ["header", "query", "basic", "git", "sigv4", "header", "header"]
     assert told[0]["secret"] == name and told[0]["path"] == "/a/~*" and told[0]["format"] == 'Key "{}"' and told[0]["host"] == HOST
     assert told[0]["name"] == "me" and told[0]["transparent"] is False and "name" not in told[3]
     assert told[3]["user"] == "x-access-token" and told[5]["value"] == "not \\secret" and told[6]["port"] == 8443
+    assert [b["answer"] for b in told] == ["full", "full", "full", "none", "full", "full", "json-only"]
     assert patch(api, bound, told) == told, "what is told can be said again"
     assert api.get(bound)["bindings"] == told
     for path in (f"/v1/sandboxes/{bound}", "/v1/sandboxes?limit=1000", "/v1/events?limit=1000", "/v1/logs"):
@@ -80,6 +81,7 @@ def test_bindings_are_told_back_in_one_form_and_without_the_value(api, secret, b
     ({"value": "a\nb", "host": HOST, "as": "header", "header": "x"}, "'value'"),
     ({"secret": "SECRET", "host": HOST, "query": "x"}, "does not belong to as=bearer"),
     ({"secret": "SECRET", "host": HOST, "transparent": "no"}, "true or false"),
+    ({"secret": "SECRET", "host": HOST, "answer": "some"}, "'answer' must be full, json-only, status or none"),
     ({"secret": "SECRET", "host": HOST, "transparent": False}, "needs a 'name'"),
     ({"secret": "SECRET", "host": HOST, "fish": "x"}, "is no member"), ("SECRET", "SECRET@HOST"),
     ("x@y.test\nz@y.test", "'host'")])

@@ -129,6 +129,9 @@ int errand_begin(struct tap *t, const struct head *h)
     if (n < 0)
         return tap_reply(t, TAP_DENIED);
     t->hides = bound_sends(t->bound, t->host);
+    t->answer = errand_answer_of(t, fits, (size_t)n);
+    if (t->upgrade && t->answer != BINDING_FULL) /* frames would be the answer */
+        return tap_reply(t, TAP_WITHHELD);
     struct credential c = { .head = h,
                             .fits = fits,
                             .n_fits = (size_t)n,
@@ -141,19 +144,22 @@ int errand_begin(struct tap *t, const struct head *h)
 
 /* ---- a body that is signed ---- */
 
-/* -EMSGSIZE: it is too large. */
-static int keep_body(struct tap *t, const char *p, size_t n)
+int errand_keep(struct tap *t, size_t n)
 {
     struct egress *e = t->net->egress;
     if (t->net->n_gathered + n > share(GATHER_ALL, e->n_gathered, TAPS_GATHER_MAX))
         return -EMSGSIZE;
-    int r = buf_append(&t->gathered, p, n);
-    if (r < 0)
-        return r;
     t->n_gathered += n;
     t->net->n_gathered += n;
     e->n_gathered += n;
     return 0;
+}
+
+/* -EMSGSIZE: it is too large. */
+static int keep_body(struct tap *t, const char *p, size_t n)
+{
+    int r = errand_keep(t, n);
+    return r < 0 ? r : buf_append(&t->gathered, p, n);
 }
 
 /* Behind the head in `in`; what is behind the body stays there. */
@@ -301,6 +307,8 @@ static bool is_encoded(const struct head *h)
 
 static int start_answer(struct tap *t, const struct head *h)
 {
+    if (t->answer != BINDING_FULL)
+        return errand_answer_head(t, h);
     if (t->hides && h->body != BODY_EMPTY && is_encoded(h))
         return tap_reply(t, TAP_ENCODED);
     t->keep = t->keep && t->req.over;
@@ -327,8 +335,8 @@ static int read_answer(struct tap *t)
     if (head.status >= 200)
         return start_answer(t, &head);
     int r = put_head(t, &head); /* 100, 103: on the way to the answer */
-    if (t->plain)
-        buf_clear(&t->out); /* which its client does not know */
+    if (t->plain || t->answer != BINDING_FULL)
+        buf_clear(&t->out); /* which its client does not know, or is not to */
     if (r >= 0)
         r = flow_flush(&t->sock, &t->out);
     return r < 0 ? r : 1;
@@ -385,6 +393,8 @@ int errand_step(struct tap *t)
         return read_answer(t);
     if (!may(t, ALLOT_RECEIVED, &t->res.most))
         return flush(&t->sock, &t->out);
+    if (t->answer != BINDING_FULL)
+        return errand_answer_step(t);
     r = flow_result(wash_run(&t->res, &t->up->sock, &t->up->in, &t->sock, &t->out));
     return r > 0 ? finish(t) : r;
 }

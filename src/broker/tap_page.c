@@ -36,6 +36,8 @@ static const struct said pages[] = {
     [TAP_ENCODED] = { "502 Bad Gateway", "binding_encoded_answer",
                       "@ answered in an encoding that it was not asked for, in which secrets "
                       "cannot be looked for" },
+    [TAP_WITHHELD] = { "502 Bad Gateway", "binding_answer_withheld",
+                       "@ answered in a way that a binding of this sandbox does not let pass" },
 };
 
 int tap_page(const struct tap *t, enum tap_page page, struct buf *out)

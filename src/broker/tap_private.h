@@ -11,6 +11,7 @@
 struct credential;
 
 #define TAP_ADDRESSES_MAX 4                /* of one host, tried in turn */
+#define TAP_JSON_MAX (1024 * 1024)         /* an answer that is read as a whole */
 #define TAP_GATHER_MAX (4 * 1024 * 1024)   /* a body that is signed as a whole */
 #define TAPS_GATHER_MAX (16 * 1024 * 1024) /* of all of a sandbox's */
 #define GATHER_ALL (256 * 1024 * 1024)     /* of all sandboxes' */
@@ -40,6 +41,7 @@ enum tap_page {
     TAP_CERTIFICATE,
     TAP_BROKEN,
     TAP_ENCODED,
+    TAP_WITHHELD,
 };
 
 struct tap {
@@ -65,7 +67,9 @@ struct tap {
     size_t n_gathered; /* bytes of its body that are in memory, here or in the request */
     struct flow req;
     struct wash res;
-    bool hides;                /* its answer is looked through */
+    bool hides; /* its answer is looked through */
+    enum binding_answer answer;
+    unsigned status;           /* of an answer that is kept until it is whole */
     bool is_head, keep, plain; /* plain: its client knows no chunks */
     bool last;                 /* on its connection to the host */
     bool upgrade, sent, answered, lost, retried, req_ended, res_ended;
@@ -104,6 +108,16 @@ int errand_failed(struct tap *t, int failure);
 int errand_step(struct tap *t);
 int errand_tunnel(struct tap *t);
 void errand_drop(struct tap *t); /* whatever is under way; what is owed is told */
+
+int errand_keep(struct tap *t, size_t n); /* counts bytes in memory; -EMSGSIZE: too many */
+
+/* ---- errand_answer.c ---- */
+/* How much comes back of the answer to a request that these bindings fit. */
+enum binding_answer errand_answer_of(const struct tap *t, const struct binding *const *fits,
+                                     size_t n);
+/* Instead of what the server said, where that is to be more than its head. */
+int errand_answer_head(struct tap *t, const struct head *h);
+int errand_answer_step(struct tap *t);
 
 /* ---- errand_uses.c ---- */
 void errand_note_uses(struct tap *t, const struct credential *c);

@@ -115,7 +115,9 @@ static int take_clean(struct wash *w, const char *p, size_t n, size_t *ret_used,
         r = body_read(&w->body, p + at, n - at, &used, &data.p, &data.n);
         at += used;
         w->over = r > 0;
-        if (r >= 0 && data.n)
+        if (r >= 0 && data.n && w->kept)
+            r = buf_append(w->kept, data.p, data.n);
+        else if (r >= 0 && data.n)
             r = blot_take(&w->blot, data.p, data.n, &clean);
     }
     *ret_used = at;

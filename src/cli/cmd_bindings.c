@@ -49,13 +49,14 @@ static void put_row(struct listing *t, const json_t *binding)
     put_way(t, binding);
     put_name(t, binding);
     listing_text(t, member_true(binding, "transparent") ? "yes" : "no");
+    cell_text(t, binding, "answer");
 }
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
         { "SECRET", false }, { "HOST", false }, { "METHODS", false }, { "PATH", false },
-        { "AS", false },     { "NAME", false }, { "HTTPS", false },
+        { "AS", false },     { "NAME", false }, { "HTTPS", false },   { "ANSWER", false },
     };
     static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("sandboxes", argv[0], NULL);
@@ -82,7 +83,8 @@ const struct command cmd_bindings = {
         "words: as=bearer (the default), as=header header=NAME format=\"Key {}\", as=query "
         "query=NAME, as=basic user=NAME, as=git, as=sigv4 access_key=ID region=R service=S; "
         "methods=GET,POST; name=NAME for http://NAME.warren; transparent=no if https://HOST itself "
-        "is not to be answered.",
+        "is not to be answered; answer=json-only, status or none if no more of an answer is to come "
+        "back.",
     .examples =
         (const struct example[]){
             { "A key, once", "warren secret set anthropic" },

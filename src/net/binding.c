@@ -17,6 +17,18 @@ static const char *const as_names[] = {
     [BINDING_BASIC] = "basic",   [BINDING_SIGV4] = "sigv4",   [BINDING_GIT] = "git",
 };
 
+static const char *const answer_names[] = {
+    [BINDING_FULL] = "full",
+    [BINDING_JSON] = "json-only",
+    [BINDING_STATUS] = "status",
+    [BINDING_NONE] = "none",
+};
+
+const char *binding_answer_name(enum binding_answer answer)
+{
+    return answer_names[answer];
+}
+
 const char *binding_as_name(enum binding_as as)
 {
     return as_names[as];
@@ -177,14 +189,29 @@ static int set_path(struct binding *b, const char *p, size_t n)
     return b->path ? 0 : -ENOMEM;
 }
 
+/* Which of the names it is; -EINVAL. */
+static int find_name(const char *const *names, size_t n_names, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n_names; i++)
+        if (strlen(names[i]) == n && memcmp(names[i], p, n) == 0)
+            return (int)i;
+    return -EINVAL;
+}
+
 static int set_as(struct binding *b, const char *p, size_t n)
 {
-    for (size_t i = 0; i < ARRAY_LEN(as_names); i++)
-        if (strlen(as_names[i]) == n && memcmp(as_names[i], p, n) == 0) {
-            b->as = (enum binding_as)i;
-            return 0;
-        }
-    return -EINVAL;
+    int i = find_name(as_names, ARRAY_LEN(as_names), p, n);
+    if (i >= 0)
+        b->as = (enum binding_as)i;
+    return i < 0 ? i : 0;
+}
+
+static int set_answer(struct binding *b, const char *p, size_t n)
+{
+    int i = find_name(answer_names, ARRAY_LEN(answer_names), p, n);
+    if (i >= 0)
+        b->answer = (enum binding_answer)i;
+    return i < 0 ? i : 0;
 }
 
 static int set_transparent(struct binding *b, const char *p, size_t n)
@@ -231,6 +258,7 @@ static const struct member {
     { "name", TEXT(name), label_ok, NULL, ALL_FORMS,
       "must be at most 63 of a-z, 0-9 and '-': it is reached as http://NAME.warren" },
     { "transparent", 0, NULL, set_transparent, ALL_FORMS, "must be yes or no" },
+    { "answer", 0, NULL, set_answer, ALL_FORMS, "must be full, json-only, status or none" },
 #undef TEXT
 };
 
@@ -279,7 +307,7 @@ int binding_set(struct binding *b, const char *member, const char *p, size_t n, 
     return binding_wrong(err, member, strlen(member),
                          "is no member of a binding: secret or value, host, port, methods, path, "
                          "as, header, format, query, user, access_key, region, service, name, "
-                         "transparent");
+                         "transparent, answer");
 }
 
 static int lacks(struct err *err, const char *what)

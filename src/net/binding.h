@@ -31,6 +31,14 @@ enum binding_as {
     BINDING_GIT,    /* as BASIC, for git's smart HTTP requests and no others */
 };
 
+/* What comes back of an answer; later ones let less pass. */
+enum binding_answer {
+    BINDING_FULL,   /* all, with secrets blotted out */
+    BINDING_JSON,   /* a status, and a body that is JSON, written anew */
+    BINDING_STATUS, /* a status */
+    BINDING_NONE,   /* that there was one */
+};
+
 struct binding {
     /* What it is; all texts are the binding's own. */
     char *secret;  /* name of the secret; NULL: a literal */
@@ -47,7 +55,8 @@ struct binding {
     char *access_key, *region, *service; /* SIGV4 */
     char *name;                          /* http://NAME.warren; NULL: none */
     bool transparent;                    /* https://HOST is answered too */
-    unsigned given;                      /* which members were, for reading */
+    enum binding_answer answer;
+    unsigned given; /* which members were, for reading */
     /* What goes out in its place, where it is known (the broker): a secret's value, or a copy of
      * the literal. NULL: there is none, and what fits must not go out without it. */
     char *value;
@@ -74,7 +83,8 @@ void bindings_done(struct bindings *bs);
 /* ---- reading; each -EINVAL, invalid_binding: what is wrong with it and what to write ---- */
 
 /* One member: "secret", "value", "host", "port", "methods" (with commas), "path", "as", "header",
- * "format", "query", "user", "access_key", "region", "service", "name", "transparent" ("yes", "no"). */
+ * "format", "query", "user", "access_key", "region", "service", "name", "transparent" ("yes", "no"),
+ * "answer". */
 int binding_set(struct binding *b, const char *member, const char *p, size_t n, struct err *err);
 /* After the last member: what is missing is set, what does not belong together is refused. */
 int binding_finish(struct binding *b, struct err *err);
@@ -92,6 +102,7 @@ int binding_text(const struct binding *b,
                  struct buf *out); /* as binding_parse reads it, no newline */
 int bindings_text(const struct bindings *bs, struct buf *out);
 const char *binding_as_name(enum binding_as as);
+const char *binding_answer_name(enum binding_answer answer);
 
 /* ---- to the broker ----
  * For each binding its line, and after it a line of its own: "=" and the value in base64, or "-"

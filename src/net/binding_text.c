@@ -192,6 +192,7 @@ int binding_text(const struct binding *b, struct buf *out)
         { "service", b->service },
         { "name", b->name },
         { "transparent", b->transparent ? NULL : "no" },
+        { "answer", b->answer == BINDING_FULL ? NULL : binding_answer_name(b->answer) },
     };
     for (size_t i = 0; i < ARRAY_LEN(rest) && r == 0; i++)
         r = put(out, rest[i].member, rest[i].text);

@@ -44,6 +44,8 @@ export interface Binding {
   name?: string | null;
   /** `https://HOST` itself is answered; true unless said. */
   transparent?: boolean;
+  /** How much of an answer comes back; `full` unless said. */
+  answer?: "full" | "json-only" | "status" | "none";
 }
 
 /** A volume that a sandbox sees. */

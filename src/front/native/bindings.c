@@ -129,6 +129,7 @@ static void put_one(struct jout *j, const struct binding *b)
     put_if(j, "service", b->service);
     put_if(j, "name", b->name);
     jout_bool(j, "transparent", b->transparent);
+    jout_str(j, "answer", binding_answer_name(b->answer));
     jout_close(j, '}');
 }
 
