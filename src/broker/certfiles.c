@@ -13,11 +13,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "confine/calls.h"
+#include "confine/paths.h"
+#include "confine/rights.h"
 
 #define LOG_MODULE "tls"
 #define LOOK_MS 2000
@@ -64,15 +66,31 @@ static int send_both(const char *cert_path, const char *key_path, int fd)
     return fd_send_msg(fd, "C", 1, &both, 1);
 }
 
-/* What root may do beside reading is given up. */
+/* What root may do beside reading is given up: no other capability, no other call, and no path to write. Where
+ * the files are may change with every renewal (they are often links), so all paths can be read. */
 static int keep_reading(void)
 {
-    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-    struct __user_cap_data_struct data[2] = { { 0 }, { 0 } };
-    data[0].effective = data[0].permitted = 1u << CAP_DAC_READ_SEARCH;
-    return syscall(SYS_capset, &head, data) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
-               ? -errno
-               : 0;
+    static const int reading[] = { CAP_DAC_READ_SEARCH };
+    static const struct paths_rule anywhere[] = { { "/", false } };
+    static const char *const calls[] = {
+        "openat",       "newfstatat",      "fstat",
+        "read",         "pread64",         "write",
+        "close",        "lseek",           "fcntl",
+        "memfd_create", "sendmsg",         "sendto",
+        "poll",         "ppoll",           "brk",
+        "mmap",         "munmap",          "mremap",
+        "mprotect",     "madvise",         "futex",
+        "getrandom",    "clock_gettime",   "clock_nanosleep",
+        "gettimeofday", "rt_sigaction",    "rt_sigreturn",
+        "getpid",       "restart_syscall", "exit",
+        "exit_group",
+    };
+    int r = rights_bound(NULL, 0, NULL);
+    if (r >= 0)
+        r = rights_hold(reading, ARRAY_LEN(reading), NULL);
+    if (r >= 0)
+        r = paths_confine(anywhere, ARRAY_LEN(anywhere), true, NULL);
+    return r < 0 ? r : calls_allow(calls, ARRAY_LEN(calls), NULL);
 }
 
 int certfiles_serve(const char *cert_path, const char *key_path, int fd)

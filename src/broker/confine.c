@@ -8,11 +8,111 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/sanitized.h"
+#include "confine/calls.h"
+#include "confine/paths.h"
+#include "confine/rights.h"
 
+#define LOG_MODULE "broker"
 #define EMPTY_NAME "empty"
 #define EMPTY_MODE 0555
 #define FILES_WANTED 131072 /* two a proxied connection, of every kind at once */
+
+/* What an event loop, its sockets and OpenSSL need. No path is opened, no program run, no process made. */
+static const char *const calls[] = {
+    /* bytes and descriptors */
+    "read",
+    "readv",
+    "pread64",
+    "write",
+    "writev",
+    "close",
+    "close_range",
+    "fcntl",
+    "dup3",
+    "lseek",
+    "fstat",
+    "newfstatat",
+    "ftruncate",
+    "ioctl",
+    "memfd_create",
+    "pipe2",
+    "splice",
+    /* sockets; getifaddrs asks a netlink one */
+    "socket",
+    "socketpair",
+    "bind",
+    "listen",
+    "connect",
+    "accept",
+    "accept4",
+    "getsockname",
+    "getpeername",
+    "getsockopt",
+    "setsockopt",
+    "shutdown",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    /* waiting */
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "poll",
+    "ppoll",
+    "timerfd_create",
+    "timerfd_settime",
+    "eventfd2",
+    "restart_syscall",
+    /* memory */
+    "brk",
+    "mmap",
+    "munmap",
+    "mremap",
+    "mprotect",
+    "madvise",
+    "futex",
+    /* the time, chance, and itself */
+    "clock_gettime",
+    "clock_getres",
+    "clock_nanosleep",
+    "gettimeofday",
+    "time",
+    "getrandom",
+    "getpid",
+    "gettid",
+    "getuid",
+    "geteuid",
+    "getgid",
+    "getegid",
+    "getrusage",
+    "prlimit64",
+    "sysinfo",
+    "sched_yield",
+    "sched_getaffinity",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "rt_sigreturn",
+    "sigaltstack",
+    "tgkill",
+    "wait4",
+    "exit",
+    "exit_group",
+};
+
+static int give_up_calls(struct err *err)
+{
+    int r = paths_confine(NULL, 0, true, err); /* it has its descriptors */
+    if (r > 0)
+        log_info("the kernel has no Landlock; the broker's empty root is all there is");
+    return r < 0 ? r : calls_allow(calls, ARRAY_LEN(calls), err);
+}
 
 int confine_enter(const char *run_dir, uid_t uid, gid_t gid, struct err *err)
 {
@@ -32,7 +132,12 @@ int confine_enter(const char *run_dir, uid_t uid, gid_t gid, struct err *err)
         chroot(EMPTY_NAME) < 0 || chdir("/") < 0)
         return err_set(err, errno, "cannot make '%s/" EMPTY_NAME "' the broker's root", run_dir);
 #endif
-    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0)
+        return err_set(err, errno, "cannot become group %u", (unsigned)gid);
+    int r = rights_bound(NULL, 0, err);
+    if (r < 0)
+        return r;
+    if (setresuid(uid, uid, uid) < 0)
         return err_set(err, errno, "cannot become user %u", (unsigned)uid);
     uid_t ru, eu, su;
     gid_t rg, eg, sg;
@@ -45,5 +150,5 @@ int confine_enter(const char *run_dir, uid_t uid, gid_t gid, struct err *err)
 #if !SANITIZED_ADDRESS
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the leak checker attaches to its own process */
 #endif
-    return 0;
+    return give_up_calls(err);
 }

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "confine/rights.h"
 
 #define LOG_MODULE "warrend"
 #define READY_MS 60000 /* the first start makes a filesystem of its own */
@@ -53,6 +54,8 @@ struct launch {
     char *const *argv;
     int fds[CHILD_FDS_MAX + 2]; /* alive, ready, and the program's own */
     size_t nfds;
+    const int *rights;
+    size_t nrights;
     _Atomic uint64_t *restarts;
 };
 
@@ -96,6 +99,10 @@ static _Noreturn void launch(const struct launch *l)
     (void)signal(SIGTERM, SIG_IGN); /* it ends when warrend does */
     (void)signal(SIGINT, SIG_IGN);
     (void)setsid();
+    /* It starts a program and waits: as root, without a root's rights. The program has those that are left
+     * to it for good. */
+    if (rights_bound(l->rights, l->nrights, NULL) < 0 || rights_hold(NULL, 0, NULL) < 0)
+        _exit(1);
     int signals = signalfd(-1, &set, SFD_CLOEXEC);
     pid_t pid = spawn(l);
     for (bool first = true;;) {
@@ -148,6 +155,8 @@ static _Noreturn void become_launcher(const struct child_config *config, const c
                         .path = path,
                         .fds = { alive_fd, ready_fd },
                         .nfds = config->nfds + 2,
+                        .rights = config->rights,
+                        .nrights = config->nrights,
                         .restarts = restarts };
     size_t n = 1;
     for (size_t i = 0; i < config->nfds; i++) {

@@ -26,6 +26,9 @@ struct child_config {
     const char *const *args; /* NULL-terminated; --parent-fd and --ready-fd are added */
     const struct child_fd *fds;
     size_t nfds;
+    const int
+        *rights; /* the capabilities that the program may have; its launcher itself has none */
+    size_t nrights;
 };
 
 struct child {

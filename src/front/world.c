@@ -16,6 +16,7 @@
 #include "front/http/server.h"
 #include "front/native/native.h"
 #include "front/previews.h"
+#include "front/walls.h"
 
 #define LOG_MODULE "warrend"
 #define DRAIN_MS 5000
@@ -120,7 +121,11 @@ int world_start(struct world *w, struct err *err)
     int r = world_start_children(w, err);
     make_room(w);
     if (r >= 0)
+        r = walls_bound(err);
+    if (r >= 0)
         r = setup_drop(&w->user, err);
+    if (r >= 0)
+        r = walls_enter(&w->options, w->data, w->run, err);
     if (r >= 0)
         r = start_core(w, err);
     if (r >= 0)

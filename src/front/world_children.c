@@ -1,5 +1,6 @@
 /* The keeper and the broker, and what each is told. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +13,42 @@
 #include "net/proxy.h"
 
 #define NUMBER_MAX 16
+
+/* For namespaces, mounts, control groups, networks and storage of cells, for the programs that it starts for
+ * one job each, and for CRIU. Not there: modules, raw devices, the machine's log, power, audit, accounting,
+ * terminals, security modules and alarms. */
+static const int keeper_rights[] = {
+    CAP_SYS_ADMIN,
+    CAP_SYS_CHROOT,
+    CAP_SYS_PTRACE,
+    CAP_CHECKPOINT_RESTORE, /* CRIU; and init's descriptors */
+    CAP_SYS_RESOURCE,
+    CAP_SYS_NICE, /* limits and weights of cells */
+    CAP_SYS_TIME, /* the offsets of time namespaces */
+    CAP_NET_ADMIN,
+    CAP_NET_RAW,          /* loopback, routes, steering; pings */
+    CAP_NET_BIND_SERVICE, /* sockets of a cell that comes back */
+    CAP_BPF,
+    CAP_PERFMON, /* steering, and which programs are run */
+    CAP_SETUID,
+    CAP_SETGID, /* identities of cells */
+    CAP_SETPCAP,
+    CAP_SETFCAP,
+    CAP_CHOWN,
+    CAP_DAC_OVERRIDE, /* trees of images and sandboxes */
+    CAP_FOWNER,
+    CAP_FSETID,
+    CAP_MKNOD,
+    CAP_DAC_READ_SEARCH,
+    CAP_KILL,
+    CAP_IPC_LOCK,
+    CAP_IPC_OWNER,
+};
+/* To read the operator's certificates, to make its root and enter it, and to become warrend's user. */
+static const int broker_rights[] = {
+    CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_CHROOT,   CAP_SETUID,
+    CAP_SETGID,       CAP_SETPCAP,         CAP_SYS_RESOURCE,
+};
 
 static int start_keeper(struct world *w, struct err *err)
 {
@@ -33,7 +70,10 @@ static int start_keeper(struct world *w, struct err *err)
                            "--log-format",
                            w->options.log_format,
                            NULL };
-    struct child_config keeper = { .program = "warren-keeper", .args = args };
+    struct child_config keeper = { .program = "warren-keeper",
+                                   .args = args,
+                                   .rights = keeper_rights,
+                                   .nrights = ARRAY_LEN(keeper_rights) };
     return child_start(&keeper, &w->keeper, err);
 }
 
@@ -104,9 +144,12 @@ static int start_broker(struct world *w, struct err *err)
     struct child_fd fds[] = { { "--link-fd", pair[1] },
                               { "--proxy-fd", proxy_fd },
                               { "--tls-fd", w->tls_fd } };
-    struct child_config broker = {
-        .program = "warren-broker", .args = args, .fds = fds, .nfds = w->tls_fd >= 0 ? 3 : 2
-    };
+    struct child_config broker = { .program = "warren-broker",
+                                   .args = args,
+                                   .fds = fds,
+                                   .nfds = w->tls_fd >= 0 ? 3 : 2,
+                                   .rights = broker_rights,
+                                   .nrights = ARRAY_LEN(broker_rights) };
     r = child_start(&broker, &w->broker, err);
     (void)close(pair[1]);
     return r;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/pb.h"
+#include "confine/rights.h"
 
 #define REQUEST_MAX (256 * 1024) /* a few hundred mounts by path */
 #define REPLY_MAX 65536
@@ -229,6 +231,34 @@ static int next_answer(int sock, int pidfd, char *space, struct answer *ret)
 
 /* ---- the process ---- */
 
+/* What CRIU needs to take processes of a cell apart, or to build them again. It has no filter of calls and no
+ * Landlock: the kernel shows a process's filters to none that is filtered itself, lets none that is confined
+ * by paths trace one that is not, and the processes that it makes would keep both. */
+static const int rights[] = {
+    CAP_SYS_ADMIN,
+    CAP_SYS_PTRACE,
+    CAP_CHECKPOINT_RESTORE,
+    CAP_SYS_RESOURCE,
+    CAP_SYS_CHROOT,
+    CAP_SYS_NICE,
+    CAP_SYS_TIME,
+    CAP_NET_ADMIN,
+    CAP_SETUID,
+    CAP_SETGID,
+    CAP_SETPCAP,
+    CAP_SETFCAP,
+    CAP_CHOWN,
+    CAP_FOWNER,
+    CAP_FSETID,
+    CAP_DAC_OVERRIDE,
+    CAP_MKNOD,
+    CAP_KILL,
+    CAP_IPC_LOCK,
+    CAP_DAC_READ_SEARCH,
+    CAP_IPC_OWNER,
+    CAP_NET_BIND_SERVICE,
+};
+
 /* What it inherits: the socket, and the directories by their numbers in us (it opens them through
  * /proc). Nothing of our environment: its defaults could come from there. */
 static _Noreturn void become(const struct criurpc *c, int sock)
@@ -239,7 +269,7 @@ static _Noreturn void become(const struct criurpc *c, int sock)
     char *argv[ARGV_MAX];
     size_t n = 0;
     int r = c->enter ? c->enter(c->arg) : 0;
-    if (r < 0 || setpgid(0, 0) < 0)
+    if (r < 0 || setpgid(0, 0) < 0 || rights_bound(rights, ARRAY_LEN(rights), NULL) < 0)
         _exit(3);
     while (n < ARGV_MAX - 3 && c->argv[n]) {
         argv[n] = c->argv[n];

@@ -1,0 +1,70 @@
+#include "confine/calls.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/sanitized.h"
+
+#define NAMESPACES                                                                                \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
+     CLONE_NEWNET)
+
+static bool makes_memory(const char *name)
+{
+    return strcmp(name, "mmap") == 0 || strcmp(name, "mprotect") == 0;
+}
+
+static int add(scmp_filter_ctx ctx, uint32_t action, const char *name)
+{
+    int number = seccomp_syscall_resolve_name(name);
+    if (number == __NR_SCMP_ERROR)
+        return 0; /* of another architecture, or newer than the library */
+    if (action == SCMP_ACT_ALLOW && makes_memory(name))
+        return seccomp_rule_add(ctx, action, number, 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    return seccomp_rule_add(ctx, action, number, 0);
+}
+
+static int load(scmp_filter_ctx ctx, int r, struct err *err)
+{
+    if (ctx && r >= 0)
+        r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
+    if (ctx && r >= 0)
+        r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
+    if (ctx && r >= 0) /* a tree: most calls are far down a list */
+        r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+#if !SANITIZED
+    if (ctx && r >= 0)
+        r = seccomp_load(ctx);
+#endif
+    if (ctx)
+        seccomp_release(ctx);
+    return r < 0 ? err_set(err, -r, "cannot filter system calls") : 0;
+}
+
+int calls_allow(const char *const *names, size_t n, struct err *err)
+{
+    scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    int r = ctx ? 0 : -ENOMEM;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = add(ctx, SCMP_ACT_ALLOW, names[i]);
+    return load(ctx, r, err);
+}
+
+int calls_refuse(const char *const *names, size_t n, struct err *err)
+{
+    scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+    int r = ctx ? add(ctx, SCMP_ACT_ERRNO(ENOSYS), "clone3") : -ENOMEM;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = add(ctx, SCMP_ACT_ERRNO(EPERM), names[i]);
+    /* A rule has one comparison for an argument: a bit each. */
+    for (unsigned long bit = 1; bit && r >= 0; bit <<= 1)
+        if (NAMESPACES & bit)
+            r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                                 SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
+    return load(ctx, r, err);
+}

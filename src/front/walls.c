@@ -1,0 +1,130 @@
+#include "front/walls.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "confine/calls.h"
+#include "confine/paths.h"
+#include "confine/rights.h"
+#include "front/child.h"
+#include "front/options.h"
+
+#define LOG_MODULE "warrend"
+
+/* Not a list of what is allowed: SQLite, OpenSSL, libcurl and libmicrohttpd are here, and uacme, which it
+ * runs, and what they call changes with the system's updates. These are calls that none of them has a use
+ * for, and with which a process that is taken over attacks the kernel or its neighbours. */
+static const char *const refused[] = {
+    /* other processes */
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "process_madvise",
+    "pidfd_getfd",
+    "kcmp",
+    "move_pages",
+    "migrate_pages",
+    /* namespaces, mounts and roots */
+    "unshare",
+    "setns",
+    "mount",
+    "umount2",
+    "mount_setattr",
+    "move_mount",
+    "open_tree",
+    "fsopen",
+    "fsconfig",
+    "fsmount",
+    "fspick",
+    "pivot_root",
+    "chroot",
+    "name_to_handle_at",
+    "open_by_handle_at",
+    /* parts of the kernel with a history */
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "add_key",
+    "keyctl",
+    "request_key",
+    "vmsplice",
+    "modify_ldt",
+    "lookup_dcookie",
+    "fanotify_init",
+    /* the machine */
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "create_module",
+    "kexec_load",
+    "kexec_file_load",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "acct",
+    "quotactl",
+    "quotactl_fd",
+    "syslog",
+    "iopl",
+    "ioperm",
+    "settimeofday",
+    "clock_settime",
+    "clock_adjtime",
+    "adjtimex",
+    "sethostname",
+    "setdomainname",
+    "vhangup",
+    "nfsservctl",
+    "uselib",
+    "sysfs",
+    "_sysctl",
+    "ustat",
+};
+
+int walls_bound(struct err *err)
+{
+    return rights_bound(NULL, 0, err);
+}
+
+int walls_enter(const struct options *o, const char *data, const char *run, struct err *err)
+{
+    char archive[PATH_MAX];
+    int r = child_program("warren-archive", archive, err);
+    if (r < 0)
+        return r;
+    const struct paths_rule rules[] = {
+        { data, true },
+        { run, true },
+        { "/tmp", true }, /* SQLite's, where memory is short */
+        { "/var/tmp", true },
+        { "/dev/null", true },
+        { "/dev", false },
+        { "/usr", false }, /* libraries, zones, uacme */
+        { "/bin", false },
+        { "/sbin", false },
+        { "/lib", false },
+        { "/lib64", false },
+        { "/etc", false },  /* names, resolvers, certificates */
+        { "/run", false },  /* where /etc/resolv.conf often leads */
+        { "/proc", false }, /* itself, and the machine's load */
+        { "/sys", false },
+        { dirname(archive), false }, /* the programs beside this one */
+        { o->tls_certs, false },
+        { o->archive_ca, false },
+        { o->egress_ca, false },
+        { getenv("SSL_CERT_FILE"), false },
+        { getenv("SSL_CERT_DIR"), false },
+        { getenv("CURL_CA_BUNDLE"), false },
+    };
+    r = paths_confine(rules, ARRAY_LEN(rules), false, err);
+    if (r > 0)
+        log_info("the kernel has no Landlock; warrend reaches what its user may");
+    return r < 0 ? r : calls_refuse(refused, ARRAY_LEN(refused), err);
+}
