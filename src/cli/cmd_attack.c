@@ -5,6 +5,7 @@
 #include "cli/attack/attack.h"
 #include "cli/commands.h"
 #include "cli/listing.h"
+#include "cli/term.h"
 #include "cli/xmem.h"
 
 struct attack_opts {
@@ -94,10 +95,17 @@ static int print_list(const struct cli *cli, const struct attack_opts *o,
     return 0;
 }
 
+/* Ctrl-C: what was made is removed all the same, and the table shows what there is. */
+static bool stopped(struct attack *a)
+{
+    a->stopped = a->stopped || signals_next() != 0;
+    return a->stopped;
+}
+
 static void try_inside(struct attack *a, const struct attack_opts *o,
                        const struct inside_list *list, bool shared, struct report *report)
 {
-    for (size_t i = 0; i < list->n; i++) {
+    for (size_t i = 0; i < list->n && !stopped(a); i++) {
         const struct inside_row *row = &list->rows[i];
         struct trial t = { 0 };
         int64_t began = clock_mono_ms();
@@ -113,14 +121,15 @@ static void try_inside(struct attack *a, const struct attack_opts *o,
     }
 }
 
+/* Those that could harm, or those that could not. */
 static void try_table(struct attack *a, const struct attack_opts *o,
-                      const struct attempt_table *table, struct report *report)
+                      const struct attempt_table *table, bool harmful, struct report *report)
 {
-    for (size_t i = 0; i < table->n; i++) {
+    for (size_t i = 0; i < table->n && !stopped(a); i++) {
         const struct attempt_row *row = &table->rows[i];
         struct trial t = { 0 };
         int64_t began = clock_mono_ms();
-        if (!wanted(o, row->name, row->category))
+        if (!wanted(o, row->name, row->category) || row->harmful != harmful)
             continue;
         report_now(report, row->name);
         if (row->harmful && !o->harmful)
@@ -152,10 +161,13 @@ static int run_on(struct cli *cli, const struct attack_opts *o, const struct ins
     report_begin(&report, cli->json, planned);
     try_inside(&a, o, inside, false, &report);
     for (size_t k = 0; k < ARRAY_LEN(tables); k++)
-        try_table(&a, o, tables[k], &report);
+        try_table(&a, o, tables[k], false, &report);
     try_inside(&a, o, inside, true, &report);
+    for (size_t k = 0; k < ARRAY_LEN(tables); k++) /* last: the daemon may not stand it */
+        try_table(&a, o, tables[k], true, &report);
     stage_strike(&a, o->keep);
-    return report_end(&report);
+    int status = report_end(&report);
+    return status == 0 && a.stopped ? STATUS_USAGE : status;
 }
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)

@@ -43,7 +43,7 @@ struct attack {
     struct cli *cli;
     struct client *operator; /* the cli's own; borrowed */
     const char *image;
-    bool harmful;
+    bool harmful, stopped;     /* stopped: by a signal */
     char *url;                 /* http://HOST:PORT of the API, or NULL: by the socket alone */
     char *tag;                 /* of every name that this run gives */
     struct side red, blue;     /* the attacker and the victim */

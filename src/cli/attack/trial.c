@@ -1,4 +1,5 @@
 #include <stdarg.h>
+#include <string.h>
 
 #include "cli/attack/attack.h"
 
@@ -9,6 +10,8 @@ static void say(struct trial *t, enum trial_verdict verdict, const char *fmt, va
     t->said = true;
     t->verdict = verdict;
     (void)vsnprintf(t->why, sizeof(t->why), fmt, ap);
+    for (char *p = t->why; (p = strpbrk(p, "\n\t"));)
+        *p = ' ';
 }
 
 /* clang-format off */
