@@ -10,10 +10,6 @@ pytestmark = pytest.mark.timeout(harness.DEADLINE * 40)
 
 # Walls that are known to be broken, and nothing else. An attempt that is named here and holds fails the test, so that
 # whoever mends a wall takes its name out.
-HARMFUL_EXPECTED_TO_BREAK = {
-    "api-half-connections",
-    "api-idle-connections",
-}
 EXPECTED_TO_BREAK = {
     "call-unknown",
     "caps-keeper",
@@ -25,9 +21,6 @@ EXPECTED_TO_BREAK = {
     "host-block-devices",
     "host-cmdline",
     "host-diskstats",
-    "host-files",
-    "host-inodes",
-    "host-loadavg",
     "host-loop-files",
     "host-memory",
     "host-mount-ids",
@@ -71,12 +64,10 @@ EXPECTED_TO_BREAK = {
     "oom-score-daemon",
     "oom-score-keeper",
     "posix-queues",
-    "queued-signals",
     "quota-image",
     "slow-body",
     "template-free-name",
     "template-shadow-first",
-    "timers",
     "volume-device-info",
     "volume-fifo",
     "volume-pool-info",
@@ -87,6 +78,20 @@ EXPECTED_TO_BREAK = {
     "volume-space-info",
     "volume-subvolume",
     "volume-subvolume-info",
+}
+# Those among them whose proof needs more of the machine than a busy one has in a few seconds: either verdict is fine
+# until they are mended.
+SOMETIMES = {
+    "host-files",
+    "host-inodes",
+    "host-loadavg",
+    "queued-signals",
+    "timers",
+}
+# On daemons of their own.
+HARMFUL_EXPECTED_TO_BREAK = {
+    "api-half-connections",
+    "api-idle-connections",
 }
 
 
@@ -112,7 +117,8 @@ def names(report, verdict):
 def test_every_wall_holds_but_those_that_are_known(report):
     why = {a["name"]: a["why"] for a in report[0]["attempts"]}
     broke = names(report, "broke")
-    assert not broke - EXPECTED_TO_BREAK, {n: why[n] for n in sorted(broke - EXPECTED_TO_BREAK)}
+    unexpected = sorted(broke - EXPECTED_TO_BREAK - SOMETIMES)
+    assert not unexpected, "\n" + "\n".join(f"{n}: {why[n]}" for n in unexpected)
     assert report[1] == (1 if broke else 0)
 
 
