@@ -65,6 +65,7 @@ EXPECTED_TO_BREAK = {
     "oom-score-keeper",
     "posix-queues",
     "quota-image",
+    "silent-init-pause",
     "slow-body",
     "template-free-name",
     "template-shadow-first",
