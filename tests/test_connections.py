@@ -164,6 +164,20 @@ def test_stopping_ends_although_clients_do_not(own):
     own.start()
 
 
+def test_stopping_while_answers_are_on_their_way_ends_well(own, tiny_tar):
+    own.api.import_image("tiny", tiny_tar)
+    box = own.api.create(image="tiny")["id"]
+    body = b'{"shell": "sleep 1"}'
+    ask = (f"POST /v1/sandboxes/{box}/exec HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {own.key}\r\n"
+           f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+    clients = [dial(own, said=ask) for _ in range(16)]
+    until(lambda: own.api.ok("GET", f"/v1/sandboxes/{box}/processes")["processes"], "a command")
+    assert own.stop() == 0
+    for s in clients:
+        s.close()
+    own.start()
+
+
 def test_many_threads_of_one_client_share_what_there_is(own):
     """Keep-alive under load: each answer is that of its own request."""
     wrong = []

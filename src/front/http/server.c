@@ -212,7 +212,8 @@ static void cut_all(struct server *s, struct endpoint *ep)
     for (struct conn *c = ep->working; c; c = c->next)
         (void)shutdown(c->fd, SHUT_RDWR);
     (void)pthread_mutex_unlock(&s->lock);
-    workers_free(take_ptr(ep->workers));
+    workers_free(ep->workers); /* until they are done they ask it how busy it is */
+    ep->workers = NULL;
 }
 
 void server_stop(struct server *server, int timeout_ms)
