@@ -108,7 +108,7 @@ static void apply(const char *root_path, const void *p, size_t n)
     struct unpack_report rep = { 0 };
     struct err err = ERR_INIT;
     int fd = file_of(p, n), root = open(root_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)layer_apply(fd, root, &rep, &err);
+    (void)layer_apply(fd, root, &(struct unpack_bounds){ 0 }, &rep, &err);
     (void)close(fd);
     (void)close(root);
 }
@@ -164,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     case 2: {
         struct err err = ERR_INIT;
         int fd = file_of(in.p, in.n), out = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        (void)split_write(fd, out, &err);
+        (void)split_write(fd, out, 0, &err);
         (void)close(fd);
         (void)close(out);
         break;

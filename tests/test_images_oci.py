@@ -312,7 +312,7 @@ def test_tags_history_and_removal(fresh, first):
     assert names == ["host:5000/repo/one:v1"]
     history = fresh.api.ok("GET", "/v1/images/one/history")["history"]
     assert [h["created_by"] for h in history] == ["step 1", "step 0"]
-    assert history[0]["size_bytes"] == 12288 and not history[0]["empty"]
+    assert history[0]["size_bytes"] == 12288 + 512 and not history[0]["empty"]
     who = fresh.api.create(image="one")["id"]
     fresh.api.refused(409, "image_in_use", "DELETE", "/v1/images/one")
     fresh.api.ok("DELETE", "/v1/images/host%3A5000%2Frepo%2Fone%3Av1")  # nothing was made under this name

@@ -261,8 +261,8 @@ def ask_keeper(daemon, op, flags, who, point):
     version = int(re.search(r"KEEPER_VERSION (\d+)", (harness.ROOT / "src/wire/keeper.h").read_text())[1])
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(str(daemon.run / "keeper.sock"))
-        s.sendall(struct.pack("@III21s65s65sQQII21s21s256sI0Q", version, n[op], flags, who.encode(), b"", b"", 0, 0, 0,
-                              0, b"", point.encode(), b"", 0))
+        s.sendall(struct.pack("@III21s65s65sQQII21s21s256sII0Q", version, n[op], flags, who.encode(), b"", b"", 0, 0, 0,
+                              0, b"", point.encode(), b"", 0, 0))
 
 
 @pytest.mark.parametrize("flags", [0, 1, 3], ids=["files", "memory", "pause"])

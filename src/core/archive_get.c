@@ -136,14 +136,15 @@ static void *take_blob(void *arg)
     return NULL;
 }
 
-static int fetch_blob(struct archive_run *run, const struct archive_layer *layer, struct err *err)
+static int fetch_blob(struct archive_run *run, struct room *room, const struct archive_layer *layer,
+                      struct err *err)
 {
     struct taking t = { .in = -1 };
     char digest[DIGEST_SIZE];
     uint64_t size;
     pthread_t thread;
     int ends[2];
-    int r = blob_begin(run->core, &t.w, err);
+    int r = blob_begin(run->core, room, &t.w, err);
     if (r < 0)
         return r;
     if (pipe2(ends, O_CLOEXEC) < 0) {
@@ -173,8 +174,9 @@ static int fetch_blob(struct archive_run *run, const struct archive_layer *layer
     return r;
 }
 
-int archive_read_layers(struct archive_run *run, const struct archive_manifest *m,
-                        char ret_tree[KEEPER_IMAGE_SIZE], struct err *err)
+int archive_read_layers(struct archive_run *run, struct room *room,
+                        const struct archive_manifest *m, char ret_tree[KEEPER_IMAGE_SIZE],
+                        struct err *err)
 {
     char chain[DIGEST_SIZE] = "", below[DIGEST_SIZE] = "";
     struct image_layer made = { .size_bytes = 0 };
@@ -187,10 +189,10 @@ int archive_read_layers(struct archive_run *run, const struct archive_manifest *
         if (r < 0)
             return err_set(err, EIO, "cannot hash a chain");
         if (image_find_layer(run->core, chain, &made) < 0) {
-            r = blob_exists(run->core, l->digest, NULL) ? 0 : fetch_blob(run, l, err);
+            r = blob_exists(run->core, l->digest, NULL) ? 0 : fetch_blob(run, room, l, err);
             if (r >= 0)
-                r = image_add_layer(run->core, below, l->digest, l->media_type, l->diff_id, &made,
-                                    err);
+                r = image_add_layer(run->core, room, below, l->digest, l->media_type, l->diff_id,
+                                    &made, err);
             if (r < 0)
                 return r;
         }

@@ -64,8 +64,8 @@ static int adopt(struct archive_run *run, struct archive_manifest *m, struct che
 {
     struct core *core = run->core;
     struct image_hold hold;
-    image_hold_begin(core, &hold);
-    int r = archive_read_layers(run, m, m->c.tree, err);
+    image_hold_begin(core, m->c.owner, &hold);
+    int r = archive_read_layers(run, &hold.room, m, m->c.tree, err);
     if (r >= 0) {
         m->c.archived_bytes = archive_stream_stored(&m->files);
         m->c.away = true;

@@ -67,5 +67,6 @@ int archive_write(struct archive_run *run, const struct checkpoint *c, uint64_t 
 int archive_verify(struct archive_run *run, const struct checkpoint *c, struct err *err);
 int archive_read(struct archive_run *run, const struct checkpoint *c, struct err *err);
 /* The image's layers, here again; the tree of the topmost. The caller holds (image_hold_begin). */
-int archive_read_layers(struct archive_run *run, const struct archive_manifest *m,
-                        char ret_tree[KEEPER_IMAGE_SIZE], struct err *err);
+int archive_read_layers(struct archive_run *run, struct room *room,
+                        const struct archive_manifest *m, char ret_tree[KEEPER_IMAGE_SIZE],
+                        struct err *err);

@@ -210,7 +210,7 @@ int archive_write(struct archive_run *run, const struct checkpoint *c, uint64_t 
 {
     struct archive_manifest m = { .c = *c }; /* borrowed: c's texts are not freed here */
     struct image_hold hold;
-    image_hold_begin(run->core, &hold);
+    image_hold_begin(run->core, c->owner, &hold);
     int r = find_layers(run->core, c->tree, &m, err);
     if (r >= 0)
         r = archive_lock(run, c->id, err);

@@ -19,6 +19,7 @@
 
 struct blob_writer {
     struct core *core;
+    struct room *room; /* NULL: it counts for nobody */
     int fd;
     char name[DIGEST_SIZE]; /* in blobs/partial */
     bool resumable;
@@ -157,12 +158,13 @@ int blobs_each(struct core *core,
 
 /* ---- writing ---- */
 
-static struct blob_writer *writer_new(struct core *core)
+static struct blob_writer *writer_new(struct core *core, struct room *room)
 {
     struct blob_writer *w = calloc(1, sizeof(*w));
     if (!w)
         return NULL;
     w->core = core;
+    w->room = room;
     w->fd = -1;
     w->hash = digest_begin();
     if (!w->hash) {
@@ -172,9 +174,9 @@ static struct blob_writer *writer_new(struct core *core)
     return w;
 }
 
-int blob_begin(struct core *core, struct blob_writer **ret_w, struct err *err)
+int blob_begin(struct core *core, struct room *room, struct blob_writer **ret_w, struct err *err)
 {
-    _cleanup_(writer_freep) struct blob_writer *w = writer_new(core);
+    _cleanup_(writer_freep) struct blob_writer *w = writer_new(core, room);
     char unique[ID_SIZE];
     if (!w)
         return err_set(err, ENOMEM, "cannot allocate a blob");
@@ -218,12 +220,12 @@ static bool still_partial(const struct blob_writer *w)
            mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
-int blob_resume(struct core *core, const char *digest, struct blob_writer **ret_w,
-                uint64_t *ret_offset, struct err *err)
+int blob_resume(struct core *core, struct room *room, const char *digest,
+                struct blob_writer **ret_w, uint64_t *ret_offset, struct err *err)
 {
     if (!digest_valid(digest))
         return err_name(err, EINVAL, "invalid_image", "'%.80s' is not a digest", digest);
-    _cleanup_(writer_freep) struct blob_writer *w = writer_new(core);
+    _cleanup_(writer_freep) struct blob_writer *w = writer_new(core, room);
     if (!w)
         return err_set(err, ENOMEM, "cannot allocate a blob");
     (void)snprintf(w->name, sizeof(w->name), "%s", digest + DIGEST_HEX);
@@ -242,6 +244,9 @@ int blob_resume(struct core *core, const char *digest, struct blob_writer **ret_
     int r = hash_again(w);
     if (r < 0)
         return disk_failed(err, -r, "read a half-fetched blob");
+    r = room ? room_take(room, w->size, err) : 0;
+    if (r < 0)
+        return r;
     *ret_offset = w->size;
     *ret_w = take_ptr(w);
     return 0;
@@ -249,7 +254,10 @@ int blob_resume(struct core *core, const char *digest, struct blob_writer **ret_
 
 int blob_write(struct blob_writer *w, const void *p, size_t n, struct err *err)
 {
-    int r = digest_add(w->hash, p, n);
+    int r = w->room ? room_take(w->room, n, err) : 0;
+    if (r < 0)
+        return r;
+    r = digest_add(w->hash, p, n);
     if (r == 0)
         r = fd_write_full(w->fd, p, n);
     if (r < 0)
@@ -314,7 +322,7 @@ void blob_abort(struct blob_writer *w)
 {
     if (!w)
         return;
-    if (!w->resumable)
+    if (!w->resumable || (w->room && room_limited(w->room)))
         (void)unlinkat(w->core->blobs.partial, w->name, 0);
     writer_free(w);
 }
@@ -377,7 +385,7 @@ int blob_put(struct core *core, const void *p, size_t n, char ret_digest[DIGEST_
              struct err *err)
 {
     struct blob_writer *w = NULL;
-    int r = blob_begin(core, &w, err);
+    int r = blob_begin(core, NULL, &w, err);
     if (r < 0)
         return r;
     r = blob_write(w, p, n, err);

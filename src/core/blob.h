@@ -10,15 +10,17 @@
 #include "base/buf.h"
 #include "core/core.h"
 #include "core/digest.h"
+#include "core/room.h"
 
 struct blob_writer;
 
-int blob_begin(struct core *core, struct blob_writer **ret_w, struct err *err);
+/* What is written is taken of the room; NULL: it counts for nobody. */
+int blob_begin(struct core *core, struct room *room, struct blob_writer **ret_w, struct err *err);
 /* The same for a blob whose digest is known: goes on where an earlier one was aborted. *ret_offset
  * is how many bytes are there (they were hashed again). One writer a digest at a time:
  * -EBUSY, blob_busy, while another has it, or had it until now: look for the blob again. */
-int blob_resume(struct core *core, const char *digest, struct blob_writer **ret_w,
-                uint64_t *ret_offset, struct err *err);
+int blob_resume(struct core *core, struct room *room, const char *digest,
+                struct blob_writer **ret_w, uint64_t *ret_offset, struct err *err);
 int blob_write(struct blob_writer *w, const void *p, size_t n, struct err *err);
 /* Start over: the bytes so far are dropped (a server that cannot resume). */
 int blob_rewind(struct blob_writer *w, struct err *err);
@@ -26,7 +28,8 @@ int blob_rewind(struct blob_writer *w, struct err *err);
  * are dropped. Frees w in any case. */
 int blob_finish(struct blob_writer *w, const char *expected, char ret_digest[DIGEST_SIZE],
                 uint64_t *ret_size, struct err *err);
-/* Frees w; what a resumable one has written stays for later. NULL is fine. */
+/* Frees w; what a resumable one has written stays for later, unless a quota counts it: then it would
+ * be nobody's. NULL is fine. */
 void blob_abort(struct blob_writer *w);
 
 /* The caller closes *ret_fd. -ENOENT without a `what` where there is none. */

@@ -270,7 +270,8 @@ int build_begin(struct core *core, const struct build_config *config, struct bui
     if (r >= 0)
         r = enlist(b, err);
     if (r >= 0) {
-        image_hold_begin(core, &b->hold);
+        image_hold_begin(core, b->owner, &b->hold);
+        b->hold.room.inside = true;
         b->holds = true;
         r = b->recipe ? build_context_make(b, err) : build_context_open(b, err);
     }

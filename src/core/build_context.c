@@ -13,7 +13,7 @@ static int make_scratch(struct build *b, struct err *err)
     int r = blob_put(b->core, empty, sizeof(empty), digest, err);
     if (r < 0)
         return r;
-    return image_add_layer(b->core, "", digest, OCI_LAYER, NULL, &b->scratch, err);
+    return image_add_layer(b->core, &b->hold.room, "", digest, OCI_LAYER, NULL, &b->scratch, err);
 }
 
 int build_context_make(struct build *b, struct err *err)

@@ -44,7 +44,7 @@ int build_commit(struct build *b, struct build_stage *st, struct build_cell *cel
                  const char *created_by, struct err *err)
 {
     struct image_layer diff, layer;
-    int r = image_diff(b->core, cell->s.id, &diff, err);
+    int r = image_diff(b->core, &b->hold.room, cell->s.id, &diff, err);
     build_cell_done(b, cell);
     if (r < 0)
         return err_wrap(err, r, "line %u", b->line);
@@ -52,8 +52,8 @@ int build_commit(struct build *b, struct build_stage *st, struct build_cell *cel
         build_cache_put(b, key, "");
         return add_nothing(st, created_by, err);
     }
-    r = image_add_layer(b->core, build_chain(st), diff.digest, diff.media_type, diff.diff_id,
-                        &layer, err);
+    r = image_add_layer(b->core, &b->hold.room, build_chain(st), diff.digest, diff.media_type,
+                        diff.diff_id, &layer, err);
     if (r < 0)
         return err_wrap(err, r, "line %u", b->line);
     build_cache_put(b, key, layer.chain);

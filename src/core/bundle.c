@@ -23,6 +23,7 @@ struct member {
 
 struct bundle {
     struct core *core;
+    struct room *room;
     struct member *members;
     size_t n;
     bool rootfs, ended;
@@ -39,7 +40,7 @@ void bundle_free(struct bundle *a)
         return;
     for (size_t i = 0; i < a->n; i++) {
         if (a->members[i].digest[0])
-            blob_release_unused(a->core, a->members[i].digest);
+            blob_release_unused(a->core, a->room->owner, a->members[i].digest);
         free(a->members[i].name);
         free(a->members[i].target);
     }
@@ -84,7 +85,7 @@ static int take_file(struct bundle *a, int in, const char *name, uint64_t size, 
     struct blob_writer *w = NULL;
     if (!m)
         return err_set(err, ENOMEM, "cannot allocate a member");
-    int r = blob_begin(a->core, &w, err);
+    int r = blob_begin(a->core, a->room, &w, err);
     for (uint64_t left = size; r == 0 && left > 0;) {
         size_t n = left < BLOCK ? (size_t)left : BLOCK;
         r = fd_read_full(in, block, n);
@@ -136,6 +137,7 @@ static int read_members(struct bundle *a, int blob, struct err *err)
     memset(&req, 0, sizeof(req));
     req.version = KEEPER_VERSION;
     req.op = KEEPER_SPLIT;
+    req.ratio = a->core->layer_ratio;
     int r = keeper_ask_piped(a->core, &req, &blob, 1, &in, &sock, err);
     if (r < 0)
         return r;
@@ -164,13 +166,15 @@ static const struct member *find(const struct bundle *a, const char *name)
     return NULL;
 }
 
-int bundle_open_any(struct core *core, const char *digest, struct bundle **ret_a, struct err *err)
+int bundle_open_any(struct core *core, struct room *room, const char *digest, struct bundle **ret_a,
+                    struct err *err)
 {
     _cleanup_fd_ int blob = -1;
     _cleanup_(bundle_freep) struct bundle *a = calloc(1, sizeof(*a));
     if (!a)
         return err_set(err, ENOMEM, "cannot allocate an archive");
     a->core = core;
+    a->room = room;
     int r = blob_open(core, digest, &blob, NULL, err);
     if (r >= 0)
         r = read_members(a, blob, err);
@@ -183,10 +187,11 @@ int bundle_open_any(struct core *core, const char *digest, struct bundle **ret_a
     return 0;
 }
 
-int bundle_open(struct core *core, const char *digest, struct bundle **ret_a, struct err *err)
+int bundle_open(struct core *core, struct room *room, const char *digest, struct bundle **ret_a,
+                struct err *err)
 {
     _cleanup_(bundle_freep) struct bundle *a = NULL;
-    int r = bundle_open_any(core, digest, &a, err);
+    int r = bundle_open_any(core, room, digest, &a, err);
     if (r >= 0 && a && (find(a, "index.json") || find(a, "manifest.json")))
         *ret_a = take_ptr(a);
     return r;
@@ -263,7 +268,7 @@ static int add_layers(struct bundle *a, const struct oci_blob *blobs, size_t n,
                         "the image has %zu layers and its configuration says %zu", n,
                         config->n_diff_ids);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = image_add_layer(a->core, i ? layers[i - 1].chain : "", blobs[i].digest,
+        r = image_add_layer(a->core, a->room, i ? layers[i - 1].chain : "", blobs[i].digest,
                             blobs[i].media_type, config->diff_ids[i], &layers[i], err);
     return r;
 }

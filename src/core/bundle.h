@@ -9,9 +9,11 @@
 struct bundle;
 
 /* *ret_a stays NULL for a root filesystem, which is no archive of images. */
-int bundle_open(struct core *core, const char *digest, struct bundle **ret_a, struct err *err);
+int bundle_open(struct core *core, struct room *room, const char *digest, struct bundle **ret_a,
+                struct err *err);
 /* The same, whatever its members are. */
-int bundle_open_any(struct core *core, const char *digest, struct bundle **ret_a, struct err *err);
+int bundle_open_any(struct core *core, struct room *room, const char *digest, struct bundle **ret_a,
+                    struct err *err);
 /* A member that is a short text, whole. -EINVAL, invalid_image where there is none. */
 int bundle_text(const struct bundle *a, const char *name, struct buf *out, struct err *err);
 /* Did a blob come with it, under its digest's name? */

@@ -9,6 +9,7 @@
 #include "core/event.h"
 #include "core/keeper.h"
 #include "core/pause.h"
+#include "core/quota.h"
 #include "core/spec.h"
 #include "core/table.h"
 
@@ -111,6 +112,22 @@ static int keep(struct core *core, struct checkpoint *c, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot allocate a checkpoint") : 0;
 }
 
+/* By what it had written when it was last looked at: how much it will be is not known before. */
+static int check_quota(struct core *core, const struct box *b, const struct checkpoint_ask *ask,
+                       struct err *err)
+{
+    static const int64_t nothing[QUOTA_COUNT];
+    int64_t share[QUOTA_COUNT] = { 0 };
+    (void)pthread_mutex_lock(&core->table.lock);
+    uint64_t bytes = b->meter.disk_known ? b->meter.disk_bytes : 0;
+    if (ask->memory && b->meter.memory_known)
+        bytes += b->meter.memory_bytes;
+    share[QUOTA_DISK_MB] = (int64_t)(bytes >> 20) + 1;
+    int r = quota_check(core, b->s.owner, nothing, share, err);
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return r;
+}
+
 int checkpoints_take(struct core *core, struct box *b, const struct checkpoint_ask *ask,
                      const char *id, struct keeper_usage *ret_last, struct err *err)
 {
@@ -119,6 +136,8 @@ int checkpoints_take(struct core *core, struct box *b, const struct checkpoint_a
     if (r < 0)
         return err_set(err, -r, "cannot describe a checkpoint");
     r = name_free(core, &c, err);
+    if (r >= 0 && !ask->end) /* to pause always works: it frees memory, and counts afterwards */
+        r = check_quota(core, b, ask, err);
     if (r >= 0)
         r = ask_keeper(core, ask, &c, ret_last, err);
     return r < 0 ? r : keep(core, &c, err);

@@ -121,6 +121,16 @@ bool checkpoints_tree_used(struct core *core, const char *tree)
     return false;
 }
 
+uint64_t checkpoints_bytes(struct core *core, const char *owner)
+{
+    const struct checkpoints *cs = &core->checkpoints;
+    uint64_t n = 0;
+    for (size_t i = 0; i < cs->n; i++)
+        if (!cs->items[i].away && strcmp(cs->items[i].owner, owner) == 0)
+            n += cs->items[i].bytes + cs->items[i].memory_bytes;
+    return n;
+}
+
 /* Takes c's contents. */
 int checkpoints_add(struct checkpoints *cs, struct checkpoint *c)
 {

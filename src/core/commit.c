@@ -129,20 +129,20 @@ static int change(struct image_config *c, const struct image_changes *ch)
     return r;
 }
 
-static int commit(struct core *core, const struct box *b, struct ground *g,
+static int commit(struct core *core, struct room *room, const struct box *b, struct ground *g,
                   const struct image_changes *changes, char **ret_config, struct err *err)
 {
     struct image_layer diff;
     char by[64];
     int r = find_ground(core, b, g, err);
     if (r >= 0)
-        r = image_diff(core, b->s.id, &diff, err);
+        r = image_diff(core, room, b->s.id, &diff, err);
     if (r < 0)
         return r;
-    r = image_add_layer(core, g->n ? g->layers[g->n - 1].chain : "", diff.digest, diff.media_type,
-                        diff.diff_id, &g->layers[g->n], err);
+    r = image_add_layer(core, room, g->n ? g->layers[g->n - 1].chain : "", diff.digest,
+                        diff.media_type, diff.diff_id, &g->layers[g->n], err);
     if (r < 0) {
-        blob_release_unused(core, diff.digest);
+        blob_release_unused(core, room->owner, diff.digest);
         return r;
     }
     g->n++;
@@ -168,8 +168,9 @@ int image_commit(struct core *core, const char *owner, const char *who, const ch
         r = sandbox_hold_settled(core, owner, who, &b, err);
     if (r < 0)
         return r;
-    image_hold_begin(core, &hold);
-    r = commit(core, b, &g, changes, &config, err);
+    image_hold_begin(core, owner, &hold);
+    hold.room.inside = true;
+    r = commit(core, &hold.room, b, &g, changes, &config, err);
     box_release(core, b);
     if (r >= 0)
         r = image_create(core, owner, normal, false, config, NULL, g.layers, g.n, ret_image, err);

@@ -64,6 +64,10 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->ledger.io, NULL);
     wait_init(&core->feed.more);
     wait_init(&core->images.made);
+    wait_init(&core->rooms.settled);
+    core->images.changes = 1;
+    core->layer_bytes = config->layer_bytes;
+    core->layer_ratio = config->layer_ratio;
     core->blobs.dir = core->blobs.partial = core->uploads_dir = -1;
     wait_init(&core->pool.wake);
     wait_init(&core->pool.changed);
@@ -214,6 +218,7 @@ void core_free(struct core *core)
     passes_done(&core->passes);
     aliases_done(&core->aliases);
     teams_done(&core->teams);
+    free(core->rooms.stocks);
     replays_done(core);
     store_close(core->store);
     registries_done(&core->registries);

@@ -30,6 +30,8 @@ struct core_config {
     const char *default_registry; /* the host of names that have none */
     const char *registry_allow;   /* hosts that teams may use; none: every public one */
     unsigned registry_timeout_s;  /* of silence; 0: the usual */
+    uint64_t layer_bytes;         /* the most that a layer unpacks to; 0: no bound */
+    unsigned layer_ratio;         /* and an archive holds, times its own size; 0: no bound */
     const char *api_names;        /* of the API, commas between: nobody's to have; NULL: none */
     const char *egress_open;      /* ranges that the operator opened, for buckets; NULL: none */
     bool share_volumes; /* also where sockets in a volume lead from one sandbox to the other */

@@ -78,8 +78,8 @@ static int run(struct core *core, const char *id, struct packer *p, struct err *
     return keeper_ask_finish(sock, ANSWER_WAIT_S, "read the sandbox", NULL, err);
 }
 
-int image_diff(struct core *core, const char *sandbox_id, struct image_layer *ret_layer,
-               struct err *err)
+int image_diff(struct core *core, struct room *room, const char *sandbox_id,
+               struct image_layer *ret_layer, struct err *err)
 {
     struct image_layer layer = { .media_type = OCI_LAYER_GZIP };
     struct packer *p = calloc(1, sizeof(*p));
@@ -89,7 +89,8 @@ int image_diff(struct core *core, const char *sandbox_id, struct image_layer *re
         return err_set(err, ENOMEM, "cannot allocate a layer");
     }
     p->hash = digest_begin();
-    int r = p->hash ? blob_begin(core, &p->out, err) : err_set(err, ENOMEM, "cannot begin a hash");
+    int r = p->hash ? blob_begin(core, room, &p->out, err)
+                    : err_set(err, ENOMEM, "cannot begin a hash");
     if (r >= 0)
         r = run(core, sandbox_id, p, err);
     if (r >= 0 && digest_end(take_ptr(p->hash), layer.diff_id) < 0)

@@ -176,7 +176,7 @@ int image_export_begin(struct core *core, const struct image *image, enum image_
         return err_set(err, ENOMEM, "cannot allocate an export");
     exp->core = core;
     exp->fd = -1;
-    image_hold_begin(core, &exp->hold);
+    image_hold_begin(core, image->owner, &exp->hold);
     json_t *names = json_array();
     int r = image_layers(core, image, &layers, &n, err);
     if (r >= 0 && !(exp->members = calloc(n + FIXED_MEMBERS, sizeof(*exp->members))))
@@ -214,7 +214,7 @@ static int fill_parts(struct image_export *exp, const char *name, char *text,
     return 0;
 }
 
-int image_export_parts(struct core *core, const char *name, char *text,
+int image_export_parts(struct core *core, const char *owner, const char *name, char *text,
                        const struct image_layer *layers, size_t n, struct image_part *last,
                        struct image_export **ret_exp, struct err *err)
 {
@@ -229,8 +229,10 @@ int image_export_parts(struct core *core, const char *name, char *text,
     }
     exp->core = core;
     exp->fd = -1;
-    image_hold_begin(core, &exp->hold);
+    image_hold_begin(core, owner, &exp->hold);
     int r = fill_parts(exp, name, text, layers, n, last, err);
+    if (r >= 0) /* the last part is in no store, and counts until it is sent */
+        r = room_take(&exp->hold.room, last->size, err);
     fd_close_all(&last->fd, 1);
     last->fd = -1;
     if (r < 0)

@@ -238,6 +238,19 @@ static struct content *orphan(struct images *im, const struct content *old)
     return images_take_content(im, old->digest);
 }
 
+/* The owner's quota has room for what a content adds to it. Opens the room in any case. */
+static int claim(struct core *core, const char *owner, const char *digest, struct room *room,
+                 struct err *err)
+{
+    struct images *im = &core->images;
+    room_open(core, owner, room);
+    (void)pthread_mutex_lock(&im->lock);
+    const struct content *c = images_content(im, digest);
+    uint64_t more = c ? images_bytes_more(im, owner, c) : 0;
+    (void)pthread_mutex_unlock(&im->lock);
+    return more ? room_take_named(room, more, err) : 0;
+}
+
 /* Points a name at a content that is in memory already; fills *ret_image. */
 static int point(struct core *core, const struct image_name *name, const char *digest,
                  struct image *ret_image, struct err *err)
@@ -248,9 +261,14 @@ static int point(struct core *core, const struct image_name *name, const char *d
                               .digest = digest,
                               .public = name->public,
                               .created_ms = name->created_ms };
-    int r = store_name_put(core->store, &row, err);
-    if (r < 0)
+    struct room room;
+    int r = claim(core, name->owner, digest, &room, err);
+    if (r >= 0)
+        r = store_name_put(core->store, &row, err);
+    if (r < 0) {
+        room_close(&room);
         return r;
+    }
     struct image_name n = *name;
     struct content *gone = NULL;
     char old_tree[KEEPER_IMAGE_SIZE] = "";
@@ -266,6 +284,7 @@ static int point(struct core *core, const struct image_name *name, const char *d
         images_describe(im, n.owner, &n, ret_image);
     }
     (void)pthread_mutex_unlock(&im->lock);
+    room_close(&room); /* the name counts by itself */
     if (r < 0)
         return err_set(err, -r, "cannot name an image");
     warm_pool_replace(core, old_tree[0] ? old_tree : NULL, ret_image->tree);
@@ -328,7 +347,16 @@ int image_create(struct core *core, const char *owner, const char *name, bool pu
         return r;
     memcpy(digest, c->digest, sizeof(digest));
     r = add_content(core, c, err);
-    return r < 0 ? r : point(core, &as, digest, ret_image, err);
+    if (r >= 0)
+        r = point(core, &as, digest, ret_image, err);
+    if (r < 0) { /* nothing names it: it goes */
+        (void)pthread_mutex_lock(&core->images.lock);
+        struct content *gone = orphan(&core->images, images_content(&core->images, digest));
+        (void)pthread_mutex_unlock(&core->images.lock);
+        if (gone)
+            content_release(core, gone);
+    }
+    return r;
 }
 
 int image_tag(struct core *core, const char *owner, const char *name, const char *as,
@@ -337,7 +365,7 @@ int image_tag(struct core *core, const char *owner, const char *name, const char
     struct image_hold hold;
     struct image_name n;
     struct image image;
-    image_hold_begin(core, &hold);
+    image_hold_begin(core, owner, &hold);
     int r = image_resolve(core, owner, name, &image, NULL, err);
     if (r >= 0)
         r = name_of(owner, as, false, &n, err);

@@ -14,6 +14,7 @@
 #include "core/core.h"
 #include "core/digest.h"
 #include "core/oci.h"
+#include "core/room.h"
 #include "wire/keeper.h"
 
 #define IMAGE_NAME_MAX 256                         /* "[host[:port]/]repo[:tag]" */
@@ -71,16 +72,18 @@ struct image_layer {
 struct image_hold {
     struct image_hold *next;
     int64_t since_ms;
+    struct room room; /* what comes in counts for its owner */
 };
-void image_hold_begin(struct core *core, struct image_hold *hold);
+void image_hold_begin(struct core *core, const char *owner, struct image_hold *hold);
 void image_hold_end(struct core *core, struct image_hold *hold);
 
 /* Unpacks a blob on parent_chain ("": the first layer). Fine to call again: an existing chain is
  * found, and calls for the same chain wait for each other. diff_id, if not NULL, must turn out to
- * be the layer's (-EBADMSG, invalid_image). */
-int image_add_layer(struct core *core, const char *parent_chain, const char *digest,
-                    const char *media_type, const char *diff_id, struct image_layer *ret_layer,
-                    struct err *err);
+ * be the layer's (-EBADMSG, invalid_image). What it unpacks to is taken of the room (-EDQUOT,
+ * quota_exceeded), and has the daemon's own bounds (-EFBIG, layer_too_large). */
+int image_add_layer(struct core *core, struct room *room, const char *parent_chain,
+                    const char *digest, const char *media_type, const char *diff_id,
+                    struct image_layer *ret_layer, struct err *err);
 /* A layer that is there already, without a blob at hand: -ENOENT if it is not. */
 int image_find_layer(struct core *core, const char *chain, struct image_layer *ret_layer);
 /* Not an orphan even without an image (a build's cache), until image_prune. */
@@ -105,8 +108,8 @@ int image_texts(struct core *core, const struct image *image, char **ret_manifes
 
 /* What a sandbox (by id) changed, as a layer blob (gzip); frozen while it is read if it runs. The
  * layer's digest, media_type, compressed_bytes and diff_id are filled; it is not unpacked. */
-int image_diff(struct core *core, const char *sandbox_id, struct image_layer *ret_layer,
-               struct err *err);
+int image_diff(struct core *core, struct room *room, const char *sandbox_id,
+               struct image_layer *ret_layer, struct err *err);
 
 struct image_changes { /* NULL: as it was */
     char *const *cmd, *const *entrypoint;

@@ -140,6 +140,74 @@ void images_describe(const struct images *im, const char *asker, const struct im
     *ret_image = i;
 }
 
+/* ---- what a team's take ---- */
+
+static int by_chain(const void *pa, const void *pb)
+{
+    const struct image_layer *const *a = pa, *const *b = pb;
+    return strcmp((*a)->chain, (*b)->chain);
+}
+
+/* The layers of the owner's images, each once and in order; free(). */
+static const struct image_layer **layers_of(const struct images *im, const char *owner,
+                                            size_t *ret_n)
+{
+    size_t n = 0, kept = 0;
+    for (size_t i = 0; i < im->n_names; i++)
+        if (strcmp(im->names[i].owner, owner) == 0)
+            n += im->names[i].content->n;
+    const struct image_layer **list = calloc(n + 1, sizeof(*list));
+    *ret_n = 0;
+    if (!list)
+        return NULL;
+    n = 0;
+    for (size_t i = 0; i < im->n_names; i++)
+        for (size_t k = 0; strcmp(im->names[i].owner, owner) == 0 && k < im->names[i].content->n;
+             k++)
+            list[n++] = &im->names[i].content->layers[k];
+    if (n)
+        qsort(list, n, sizeof(*list), by_chain);
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || strcmp(list[kept - 1]->chain, list[i]->chain) != 0)
+            list[kept++] = list[i];
+    *ret_n = kept;
+    return list;
+}
+
+static uint64_t both(const struct image_layer *l)
+{
+    return l->size_bytes + l->compressed_bytes;
+}
+
+uint64_t images_bytes(const struct images *im, const char *owner)
+{
+    size_t n;
+    uint64_t bytes = 0;
+    _cleanup_free_ const struct image_layer **list = layers_of(im, owner, &n);
+    for (size_t i = 0; i < n; i++)
+        bytes += both(list[i]);
+    for (size_t i = 0; i < im->n_layers; i++) {
+        const struct image_layer *l = &im->layers[i].l;
+        bool own = strcmp(im->layers[i].owner, owner) == 0;
+        if (own && !images_chain_used(im, l->chain))
+            bytes += both(l);
+    }
+    return bytes;
+}
+
+uint64_t images_bytes_more(const struct images *im, const char *owner, const struct content *c)
+{
+    size_t n;
+    uint64_t bytes = 0;
+    _cleanup_free_ const struct image_layer **list = layers_of(im, owner, &n);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct image_layer *l = &c->layers[i];
+        if (!n || !bsearch(&l, list, n, sizeof(*list), by_chain))
+            bytes += both(l);
+    }
+    return bytes;
+}
+
 /* ---- changes ---- */
 
 int images_add_layer(struct images *im, const struct layer *l)
@@ -149,6 +217,7 @@ int images_add_layer(struct images *im, const struct layer *l)
         return -ENOMEM;
     im->layers = layers;
     im->layers[im->n_layers++] = *l;
+    im->changes++;
     return 0;
 }
 
@@ -159,6 +228,7 @@ bool images_take_layer(struct images *im, const char *chain, struct layer *ret_l
         return false;
     *ret_l = *l;
     *l = im->layers[--im->n_layers];
+    im->changes++;
     return true;
 }
 
@@ -171,6 +241,7 @@ int images_add_content(struct images *im, struct content *c)
     }
     im->contents = contents;
     im->contents[im->n_contents++] = c;
+    im->changes++;
     return 0;
 }
 
@@ -180,6 +251,7 @@ struct content *images_take_content(struct images *im, const char *digest)
         if (strcmp(im->contents[i]->digest, digest) == 0) {
             struct content *c = im->contents[i];
             im->contents[i] = im->contents[--im->n_contents];
+            im->changes++;
             return c;
         }
     return NULL;
@@ -196,6 +268,7 @@ int images_put_name(struct images *im, const struct image_name *n)
         at = &im->names[im->n_names++];
     }
     *at = *n;
+    im->changes++;
     return 0;
 }
 
@@ -204,6 +277,7 @@ bool images_take_name(struct images *im, const char *owner, const char *name)
     struct image_name *at = images_own(im, owner, name);
     if (at)
         *at = im->names[--im->n_names];
+    im->changes++;
     return at != NULL;
 }
 
@@ -307,6 +381,8 @@ static int load_layer(void *ctx, const struct store_layer *row)
     copy(l.l.media_type, sizeof(l.l.media_type), row->media_type);
     l.l.compressed_bytes = (uint64_t)row->compressed_bytes;
     l.l.size_bytes = (uint64_t)row->size_bytes;
+    if (strlen(row->owner) < sizeof(l.owner))
+        copy(l.owner, sizeof(l.owner), row->owner);
     return images_add_layer(ctx, &l);
 }
 

@@ -8,7 +8,8 @@
 struct layer {
     struct image_layer l;
     char parent[DIGEST_SIZE];
-    bool kept; /* a build's cache */
+    char owner[OWNER_MAX]; /* who brought it in; "": nobody knows any more */
+    bool kept;             /* a build's cache */
     int64_t created_ms, touched_ms;
 };
 
@@ -43,6 +44,11 @@ bool images_chain_used(const struct images *im, const char *chain); /* by a cont
 bool images_blob_used(const struct images *im, const char *digest);
 void images_describe(const struct images *im, const char *asker, const struct image_name *n,
                      struct image *ret_image);
+/* What they take of a team's quota: each layer of its own images once, tree and blob; and what it
+ * brought in that no image has, but a build's cache or a sandbox. */
+uint64_t images_bytes(const struct images *im, const char *owner);
+/* How much more that would be with this content. */
+uint64_t images_bytes_more(const struct images *im, const char *owner, const struct content *c);
 int64_t images_held_since(const struct images *im);             /* INT64_MAX: nobody holds */
 int images_add_layer(struct images *im, const struct layer *l); /* -ENOMEM */
 bool images_take_layer(struct images *im, const char *chain, struct layer *ret_l);
@@ -61,7 +67,7 @@ struct image_part {
     uint64_t size;
     int fd;
 };
-int image_export_parts(struct core *core, const char *name, char *text,
+int image_export_parts(struct core *core, const char *owner, const char *name, char *text,
                        const struct image_layer *layers, size_t n, struct image_part *last,
                        struct image_export **ret_exp, struct err *err);
 
@@ -77,8 +83,9 @@ void layer_release(struct core *core, const char *chain, struct image_pruned *pr
 /* Takes a content that no name has: its row, its blobs, its layers. */
 void content_release(struct core *core, struct content *c);
 void blob_release(struct core *core, const char *digest);
-/* Removes a blob that an import brought and no image came to use, whoever holds. */
-void blob_release_unused(struct core *core, const char *digest);
+/* Removes a blob that an owner's import brought and no image came to use; where it cannot be removed
+ * yet, it counts for the owner. */
+void blob_release_unused(struct core *core, const char *owner, const char *digest);
 /* A layer's media type, by its first bytes. */
 const char *image_layer_type(struct core *core, const char *digest);
 int layer_record(struct core *core, const struct layer *l, struct err *err);

@@ -36,8 +36,8 @@ int image_import_begin(struct core *core, const char *owner, const char *name, b
     imp->public = public;
     memcpy(imp->owner, owner, strlen(owner) + 1);
     memcpy(imp->name, normal, sizeof(imp->name));
-    image_hold_begin(core, &imp->hold);
-    r = blob_begin(core, &imp->blob, err);
+    image_hold_begin(core, imp->owner, &imp->hold);
+    r = blob_begin(core, &imp->hold.room, &imp->blob, err);
     if (r < 0) {
         import_free(imp);
         return r;
@@ -71,8 +71,8 @@ static int finish_rootfs(struct image_import *imp, const char *digest, struct im
 {
     struct image_layer layer;
     struct image_config config = { .created_ms = clock_now_ms() };
-    int r = image_add_layer(imp->core, "", digest, image_layer_type(imp->core, digest), NULL,
-                            &layer, err);
+    int r = image_add_layer(imp->core, &imp->hold.room, "", digest,
+                            image_layer_type(imp->core, digest), NULL, &layer, err);
     if (r < 0)
         return r;
     if (image_config_add(&config, layer.diff_id, "warren image import", config.created_ms) < 0)
@@ -92,7 +92,7 @@ static int finish(struct image_import *imp, char digest[DIGEST_SIZE], struct ima
     _cleanup_(bundle_freep) struct bundle *a = NULL;
     int r = blob_finish(take_ptr(imp->blob), NULL, digest, NULL, err);
     if (r >= 0)
-        r = bundle_open(imp->core, digest, &a, err);
+        r = bundle_open(imp->core, &imp->hold.room, digest, &a, err);
     if (r < 0)
         return r;
     if (!a)
@@ -106,8 +106,8 @@ int image_import_finish(struct image_import *imp, struct image *ret_image, struc
     char digest[DIGEST_SIZE] = "";
     int r = finish(imp, digest, ret_image, err);
     if (digest[0])
-        blob_release_unused(core,
-                            digest); /* its members are blobs of their own, or it was refused */
+        /* Its members are blobs of their own, or it was refused. */
+        blob_release_unused(core, imp->owner, digest);
     import_free(imp);
     return r;
 }

@@ -23,9 +23,10 @@ struct making {
 
 /* ---- holds ---- */
 
-void image_hold_begin(struct core *core, struct image_hold *hold)
+void image_hold_begin(struct core *core, const char *owner, struct image_hold *hold)
 {
     struct images *im = &core->images;
+    room_open(core, owner, &hold->room);
     hold->since_ms = clock_now_ms() - HOLD_MARGIN_MS;
     (void)pthread_mutex_lock(&im->lock);
     hold->next = im->holds;
@@ -46,6 +47,7 @@ int layer_record(struct core *core, const struct layer *l, struct err *err)
         .media_type = l->l.media_type,
         .compressed_bytes = (int64_t)l->l.compressed_bytes,
         .size_bytes = (int64_t)l->l.size_bytes,
+        .owner = l->owner,
         .kept = l->kept,
         .created_ms = l->created_ms,
     };
@@ -61,9 +63,9 @@ static int random_tree(char tree[KEEPER_IMAGE_SIZE])
     return r;
 }
 
-/* Has the keeper make a tree; fills diff_id, tree and size_bytes. */
-static int unpack(struct core *core, const char *parent_tree, int blob, struct image_layer *l,
-                  struct err *err)
+/* Has the keeper make a tree of `most` bytes at most; fills diff_id, tree and size_bytes. */
+static int unpack(struct core *core, const char *parent_tree, int blob, uint64_t most,
+                  unsigned ratio, struct image_layer *l, struct err *err)
 {
     struct keeper_request req;
     struct keeper_reply reply;
@@ -71,6 +73,8 @@ static int unpack(struct core *core, const char *parent_tree, int blob, struct i
     memset(&req, 0, sizeof(req));
     req.version = KEEPER_VERSION;
     req.op = KEEPER_LAYER_PUT;
+    req.limits.disk_bytes = most;
+    req.ratio = ratio;
     int r = random_tree(req.image);
     if (r < 0)
         return err_set(err, -r, "cannot name a tree");
@@ -94,6 +98,29 @@ static void drop_tree(struct core *core, const char *tree)
     int r = keeper_ask_image_rm(core, tree, &err);
     if (r < 0 && r != -ENOENT)
         log_warn("tree stays until the next start tree=%s err=\"%s\"", tree, err.msg);
+}
+
+/* With all the room that its owner has left, and no more in the end than it took. */
+static int unpack_in_room(struct core *core, struct room *room, const char *parent_tree, int blob,
+                          struct image_layer *l, struct err *err)
+{
+    uint64_t most = core->layer_bytes;
+    int r = room_lend(room, core->layer_bytes, &most, err);
+    if (r < 0)
+        return r;
+    r = unpack(core, parent_tree, blob, most, room->inside ? 0 : core->layer_ratio, l, err);
+    if (r == -EFBIG && most != core->layer_bytes) {
+        (void)room_settle(room, 0, NULL);
+        return room_exceeded(room, most, err);
+    }
+    if (r == -EFBIG)
+        (void)err_name(err, EFBIG, "layer_too_large",
+                       "a layer may unpack to %llu MiB here (the daemon's option image-layer-mb)",
+                       (unsigned long long)most >> 20);
+    int settled = room_settle(room, r < 0 ? 0 : l->size_bytes, r < 0 ? NULL : err);
+    if (settled < 0)
+        drop_tree(core, l->tree);
+    return r < 0 ? r : settled;
 }
 
 /* What the caller brought is what its manifest will say, whatever was there first. */
@@ -132,16 +159,17 @@ static int keep(struct core *core, struct layer *l, struct image_layer *ret_laye
     return 0;
 }
 
-static int make(struct core *core, const char *parent_chain, const char *parent_tree,
-                const char *diff_id, struct image_layer *want, struct image_layer *ret_layer,
-                struct err *err)
+static int make(struct core *core, struct room *room, const char *parent_chain,
+                const char *parent_tree, const char *diff_id, struct image_layer *want,
+                struct image_layer *ret_layer, struct err *err)
 {
     struct layer l = { .l = *want, .created_ms = clock_now_ms() };
+    memcpy(l.owner, room->owner, sizeof(l.owner));
     _cleanup_fd_ int blob = -1;
     int r = blob_open(core, want->digest, &blob, &l.l.compressed_bytes, err);
     if (r < 0)
         return err_name(err, ENOENT, "invalid_image", "the layer '%s' is missing", want->digest);
-    r = unpack(core, parent_tree, blob, &l.l, err);
+    r = unpack_in_room(core, room, parent_tree, blob, &l.l, err);
     if (r < 0)
         return err_wrap(err, r, "layer '%.19s'", want->digest);
     if (diff_id && strcmp(diff_id, l.l.diff_id) != 0)
@@ -210,9 +238,9 @@ static void leave(struct core *core, struct making *m)
     (void)pthread_mutex_unlock(&im->lock);
 }
 
-int image_add_layer(struct core *core, const char *parent_chain, const char *digest,
-                    const char *media_type, const char *diff_id, struct image_layer *ret_layer,
-                    struct err *err)
+int image_add_layer(struct core *core, struct room *room, const char *parent_chain,
+                    const char *digest, const char *media_type, const char *diff_id,
+                    struct image_layer *ret_layer, struct err *err)
 {
     struct making m = { .next = NULL };
     struct image_layer want = { .size_bytes = 0 };
@@ -228,7 +256,7 @@ int image_add_layer(struct core *core, const char *parent_chain, const char *dig
     int r = enter(core, &m, &want, parent_tree, ret_layer, err);
     if (r != 0)
         return r < 0 ? r : 0;
-    r = make(core, m.parent, parent_tree, diff_id, &want, ret_layer, err);
+    r = make(core, room, m.parent, parent_tree, diff_id, &want, ret_layer, err);
     leave(core, &m);
     return r;
 }
@@ -298,15 +326,20 @@ void blob_release(struct core *core, const char *digest)
         blob_remove(core, digest);
 }
 
-void blob_release_unused(struct core *core, const char *digest)
+void blob_release_unused(struct core *core, const char *owner, const char *digest)
 {
     struct images *im = &core->images;
     (void)pthread_mutex_lock(&im->lock);
     bool used = images_blob_used(im, digest);
     bool alone = !im->holds || !im->holds->next;
     (void)pthread_mutex_unlock(&im->lock);
-    if (!used && alone) /* another import may have found it here */
+    if (!used && alone) { /* another import may have found it here */
         blob_remove(core, digest);
+        return;
+    }
+    uint64_t size = 0;
+    if (!used && blob_exists(core, digest, &size))
+        stored_add_left(core, owner, size);
 }
 
 void layer_release(struct core *core, const char *chain, struct image_pruned *pruned)
@@ -370,6 +403,7 @@ void image_hold_end(struct core *core, struct image_hold *hold)
     for (size_t i = 0; i < n; i++)
         layer_release(core, chains[i], NULL);
     free(chains);
+    room_close(&hold->room);
 }
 
 void content_release(struct core *core, struct content *c)

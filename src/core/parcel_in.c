@@ -160,6 +160,7 @@ static int read_head(const struct bundle *a, json_t **ret_head, struct err *err)
 struct sources {
     const struct bundle *came;
     struct proof_set *seen;
+    struct room *room;
 };
 
 static int add_layer(struct core *core, const struct sources *from, const json_t *o,
@@ -179,7 +180,8 @@ static int add_layer(struct core *core, const struct sources *from, const json_t
                         "the archive was made without its image, which is not here either: layer "
                         "%s is missing",
                         digest);
-    return image_add_layer(core, parent, digest, image_layer_type(core, digest), diff_id, l, err);
+    return image_add_layer(core, from->room, parent, digest, image_layer_type(core, digest),
+                           diff_id, l, err);
 }
 
 static int add_layers(struct core *core, const struct sources *from, const json_t *head,
@@ -275,8 +277,8 @@ int parcel_import_begin(struct core *core, const char *owner, struct parcel_impo
         return err_set(err, ENOMEM, "cannot allocate an import");
     imp->core = core;
     memcpy(imp->owner, owner, strlen(owner) + 1);
-    image_hold_begin(core, &imp->hold);
-    int r = blob_begin(core, &imp->blob, err);
+    image_hold_begin(core, imp->owner, &imp->hold);
+    int r = blob_begin(core, &imp->hold.room, &imp->blob, err);
     if (r < 0)
         parcel_import_abort(imp);
     else
@@ -293,11 +295,11 @@ static int finish(struct parcel_import *imp, char digest[DIGEST_SIZE], const cha
                   struct checkpoint *ret_c, struct err *err)
 {
     _cleanup_(bundle_freep) struct bundle *a = NULL;
-    struct sources from = { NULL, NULL };
+    struct sources from = { .room = &imp->hold.room };
     json_t *head = NULL;
     int r = blob_finish(take_ptr(imp->blob), NULL, digest, NULL, err);
     if (r >= 0)
-        r = bundle_open_any(imp->core, digest, &a, err);
+        r = bundle_open_any(imp->core, &imp->hold.room, digest, &a, err);
     if (r >= 0 && !a)
         r = invalid(err, "it has other files");
     if (r >= 0)
@@ -319,7 +321,7 @@ int parcel_import_finish(struct parcel_import *imp, const char *name, struct che
     char digest[DIGEST_SIZE] = "";
     int r = finish(imp, digest, name, ret_c, err);
     if (digest[0])
-        blob_release_unused(core, digest); /* its members are blobs of their own */
+        blob_release_unused(core, imp->owner, digest); /* its members are blobs of their own */
     parcel_import_abort(imp);
     return r;
 }

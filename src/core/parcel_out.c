@@ -18,6 +18,7 @@
 struct packing {
     ZSTD_CCtx *z;
     struct digest *hash; /* of what comes out */
+    struct room room;    /* for what comes out */
     int out;
     uint64_t size;
     void *in, *packed;
@@ -27,6 +28,7 @@ static void packing_done(struct packing *p)
 {
     (void)ZSTD_freeCCtx(p->z);
     digest_free(p->hash);
+    room_close(&p->room);
     free(p->in);
     free(p->packed);
 }
@@ -40,7 +42,10 @@ static int pack(struct packing *p, size_t n, struct err *err)
         left = ZSTD_compressStream2(p->z, &out, &in, n ? ZSTD_e_continue : ZSTD_e_end);
         if (ZSTD_isError(left) || digest_add(p->hash, p->packed, out.pos) < 0)
             return err_set(err, EIO, "cannot pack a checkpoint");
-        int r = fd_write_full(p->out, p->packed, out.pos);
+        int r = room_take(&p->room, out.pos, err);
+        if (r < 0)
+            return r;
+        r = fd_write_full(p->out, p->packed, out.pos);
         if (r < 0)
             return r == -ENOSPC ? err_name(err, ENOSPC, "no_space", "the disk is full")
                                 : err_set(err, -r, "cannot write a checkpoint");
@@ -77,8 +82,8 @@ static int run(struct core *core, const char *checkpoint, struct packing *p, str
 }
 
 /* Into a file without a name, beside the blobs: a daemon that dies leaves nothing. */
-static int read_files(struct core *core, const char *checkpoint, struct image_part *ret_files,
-                      struct err *err)
+static int read_files(struct core *core, const char *owner, const char *checkpoint,
+                      struct image_part *ret_files, struct err *err)
 {
     _cleanup_fd_ int out = openat(core->blobs.partial, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (out < 0)
@@ -90,6 +95,7 @@ static int read_files(struct core *core, const char *checkpoint, struct image_pa
                                                  .packed = malloc(ZSTD_CStreamOutSize()) };
     if (!p.z || !p.hash || !p.in || !p.packed)
         return err_set(err, ENOMEM, "cannot pack a checkpoint");
+    room_open(core, owner, &p.room);
     (void)ZSTD_CCtx_setParameter(p.z, ZSTD_c_compressionLevel, ZSTD_LEVEL);
     int r = run(core, checkpoint, &p, err);
     if (r >= 0 && digest_end(take_ptr(p.hash), ret_files->digest) < 0)
@@ -202,7 +208,7 @@ int parcel_pack(struct core *core, const char *owner, const char *who, bool with
     if (r >= 0)
         r = checkpoints_pin(core, &c, &pin, err);
     if (r >= 0)
-        r = read_files(core, c.id, &files, err);
+        r = read_files(core, c.owner, c.id, &files, err);
     checkpoints_unpin(core, pin);
     if (r < 0)
         return r;
@@ -211,6 +217,6 @@ int parcel_pack(struct core *core, const char *owner, const char *who, bool with
         (void)close(files.fd);
         return -ENOMEM;
     }
-    return image_export_parts(core, PARCEL_HEAD, head, layers, with_image ? n : 0, &files, ret_exp,
-                              err);
+    return image_export_parts(core, c.owner, PARCEL_HEAD, head, layers, with_image ? n : 0, &files,
+                              ret_exp, err);
 }

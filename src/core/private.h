@@ -44,6 +44,20 @@ struct images { /* images.h has the functions */
     size_t n_names, n_contents, n_layers;
     struct image_hold *holds;
     struct making *making;
+    uint64_t changes; /* of what anybody's images take; from 1 on */
+};
+
+struct stock { /* what a team stores that no table tells of */
+    char owner[OWNER_MAX];
+    uint64_t uploads, left;
+    uint64_t images, seen; /* as of that change of the images */
+};
+
+struct rooms { /* room.h; guarded by the table's lock */
+    struct room *first;
+    pthread_cond_t settled;
+    struct stock *stocks;
+    size_t n_stocks;
 };
 
 struct blobs {
@@ -313,6 +327,9 @@ struct core {
     struct table table;
     struct images images;
     struct blobs blobs;
+    struct rooms rooms;
+    uint64_t layer_bytes; /* core.h */
+    unsigned layer_ratio;
     int uploads_dir; /* upload.h */
     struct teams teams;
     uint64_t memory_promise_mb; /* of all teams together; 0: no bound */
@@ -423,6 +440,8 @@ int checkpoints_adopt(struct core *core, struct err *err); /* at start: nobody's
 void checkpoints_done(struct checkpoints *cs);
 /* With the table's lock held. */
 bool checkpoints_tree_used(struct core *core, const char *tree);
+/* Of the owner's that are here, each whole: what it shares with others is not known. */
+uint64_t checkpoints_bytes(struct core *core, const char *owner);
 /* The files of a sandbox that does not run are those of a checkpoint from now on. */
 int checkpoints_fill(struct core *core, const char *sandbox, const char *checkpoint,
                      uint64_t disk_bytes, struct err *err);

@@ -77,6 +77,7 @@ int image_prune(struct core *core, struct image_pruned *ret_pruned, struct err *
     *ret_pruned = (struct image_pruned){ .n = 0 };
     sweep(core, ret_pruned);
     ret_pruned->freed_bytes += blobs_drop_partial(core);
+    stored_clear_left(core);
     log_info("pruned layers=%zu bytes=%llu", ret_pruned->n,
              (unsigned long long)ret_pruned->freed_bytes);
     return 0;

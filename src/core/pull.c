@@ -20,6 +20,7 @@ struct pull {
     char (*chains)[DIGEST_SIZE];
     struct image_layer *layers;
     struct proof_set *seen;
+    struct room *room;
 };
 
 static void pull_done(struct pull *p)
@@ -113,7 +114,7 @@ static int download(struct transfer *t, size_t i, bool *ret_resumed, struct err 
     struct download d = { .t = t, .i = i };
     char digest[DIGEST_SIZE];
     uint64_t size;
-    int r = blob_resume(t->core, blob->digest, &d.w, &d.have, err);
+    int r = blob_resume(t->core, ((struct pull *)t->arg)->room, blob->digest, &d.w, &d.have, err);
     if (r < 0)
         return r;
     if (d.have > blob->size) /* not from this manifest's layer */
@@ -266,8 +267,8 @@ static int unpack_layers(struct pull *p, struct err *err)
         if (r < 0)
             return r;
         transfer_set_state(p->t, i, TRANSFER_UNPACKING);
-        r = image_add_layer(p->t->core, i ? p->chains[i - 1] : "", blob->digest, blob->media_type,
-                            p->diff_ids[i], &p->layers[i], err);
+        r = image_add_layer(p->t->core, p->room, i ? p->chains[i - 1] : "", blob->digest,
+                            blob->media_type, p->diff_ids[i], &p->layers[i], err);
         if (r < 0)
             return err_wrap(err, r, "layer %.19s", blob->digest);
         transfer_set_state(p->t, i, TRANSFER_DONE);
@@ -311,7 +312,8 @@ static int pull_run(struct transfer *t, struct err *err)
                       .config_text = BUF_INIT(MANIFEST_CONFIG_MAX) };
     struct image_hold hold;
     char where[REFERENCE_TEXT_MAX];
-    image_hold_begin(t->core, &hold);
+    image_hold_begin(t->core, t->config.owner, &hold);
+    p.room = &hold.room;
     int r = pull(&p, err);
     if (r < 0)
         atomic_store(&t->cancel, true);

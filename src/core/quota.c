@@ -49,12 +49,30 @@ void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA
             ret_in_use[q] += share[q];
     }
     build_in_use(core, owner, ret_in_use);
-    if (owner)
-        ret_in_use[QUOTA_DISK_MB] += volumes_in_use_mb(core, owner);
+    if (!owner)
+        return;
+    int64_t stored[STORED_COUNT] = { [STORED_VOLUMES] = volumes_in_use_mb(core, owner) };
+    stored_add(core, owner, stored);
+    for (int i = 0; i < STORED_COUNT; i++)
+        ret_in_use[QUOTA_DISK_MB] += stored[i];
 }
 
-static int exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,
-                    struct err *err)
+void quota_disk(struct core *core, const char *owner, int64_t ret_mb[STORED_COUNT])
+{
+    const struct table *t = &core->table;
+    int64_t builds[QUOTA_COUNT] = { 0 };
+    memset(ret_mb, 0, STORED_COUNT * sizeof(*ret_mb));
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->sorted[i]->s.owner, owner) == 0)
+            ret_mb[STORED_SANDBOXES] += (int64_t)(t->sorted[i]->s.spec.disk_bytes / MIB);
+    build_in_use(core, owner, builds);
+    ret_mb[STORED_BUILDS] = builds[QUOTA_DISK_MB];
+    ret_mb[STORED_VOLUMES] = volumes_in_use_mb(core, owner);
+    stored_add(core, owner, ret_mb);
+}
+
+int quota_exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,
+                   struct err *err)
 {
     char limit[32], now[32], more[32];
     const struct {
@@ -64,10 +82,14 @@ static int exceeded(enum quota q, const struct team *team, int64_t used, int64_t
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         (void)snprintf(texts[i].out, sizeof(limit), q == QUOTA_CPU_MILLIS ? "%g" : "%.0f",
                        (double)texts[i].v / (q == QUOTA_CPU_MILLIS ? 1000 : 1));
-    return err_name(err, EDQUOT, "quota_exceeded",
-                    "team '%s' may use %s of '%s'; %s are in use and %s more were asked for: stop "
-                    "or delete some, or ask the operator",
-                    team->name, limit, names[q], now, more);
+    return err_name(
+        err, EDQUOT, "quota_exceeded",
+        "team '%s' may use %s of '%s'; %s are in use and %s more were asked for: %s, or "
+        "ask the operator",
+        team->name, limit, names[q], now, more,
+        q == QUOTA_DISK_MB ? "delete sandboxes, volumes, checkpoints or images, or "
+                             "`warren image prune` (`warren team get` shows what takes it)"
+                           : "stop or delete some");
 }
 
 /* What the operator lets the limits of all teams add up to, whatever each may have. */
@@ -102,7 +124,7 @@ int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA
             quota_in_use(core, owner, used);
         counted = true;
         if (used[q] - before[q] + after[q] > team->quotas[q])
-            return exceeded((enum quota)q, team, used[q], after[q] - before[q], err);
+            return quota_exceeded((enum quota)q, team, used[q], after[q] - before[q], err);
     }
     return check_promise(core, before[QUOTA_MEMORY_MB], after[QUOTA_MEMORY_MB], err);
 }

@@ -3,6 +3,7 @@
  * What is in use is counted anew from the table each time, for teams that have a quota: nothing
  * can drift, and teams without one pay nothing. */
 #pragma once
+#include "core/room.h"
 #include "core/table.h"
 #include "core/team.h"
 
@@ -19,5 +20,10 @@ bool quota_runs(const struct box *b); /* it counts as running now */
  * capacity: the machine has promised as much memory as its operator allows. */
 int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
                 const int64_t after[QUOTA_COUNT], struct err *err);
+/* -EDQUOT in words. */
+int quota_exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,
+                   struct err *err);
+/* What of the disk's quota is in use, in MiB, by what uses it. */
+void quota_disk(struct core *core, const char *owner, int64_t ret_mb[STORED_COUNT]);
 /* Adds what the owner's builds count for (build.c). */
 void build_in_use(struct core *core, const char *owner, int64_t in_use[QUOTA_COUNT]);

@@ -151,6 +151,7 @@ int team_get(struct core *core, const char *name, struct team *ret_team, struct 
     if (there) {
         *ret_team = *found;
         quota_in_use(core, name, ret_team->in_use);
+        quota_disk(core, name, ret_team->disk_mb);
     }
     (void)pthread_mutex_unlock(&core->table.lock);
     return there ? 0 : not_found(err, name);

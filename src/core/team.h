@@ -11,12 +11,13 @@
 
 #include "base/err.h"
 #include "core/core.h"
+#include "core/room.h"
 
 enum quota {
     QUOTA_SANDBOXES,  /* all that are not gone */
     QUOTA_CPU_MILLIS, /* of those that run */
     QUOTA_MEMORY_MB,  /* of those that run */
-    QUOTA_DISK_MB,    /* of all that are not gone */
+    QUOTA_DISK_MB,    /* of all that are not gone, and of whatever else is stored: room.h */
     QUOTA_COUNT,
 };
 #define QUOTA_NONE INT64_C(-1)
@@ -26,7 +27,8 @@ struct team {
     int64_t created_ms;
     int64_t quotas[QUOTA_COUNT]; /* QUOTA_NONE: no limit */
     int64_t in_use[QUOTA_COUNT];
-    bool leaving; /* being made or removed: nobody may use it */
+    int64_t disk_mb[STORED_COUNT]; /* what of in_use[QUOTA_DISK_MB] takes it */
+    bool leaving;                  /* being made or removed: nobody may use it */
 };
 
 /* -EEXIST, name_taken; -EINVAL, invalid_field. */

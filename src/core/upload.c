@@ -18,6 +18,8 @@
 #define UPLOAD_NAME_MAX (UPLOAD_HASH_MAX + 1)
 
 struct upload {
+    struct core *core;
+    struct room room;
     int dir, fd;
     char temp[ID_SIZE + sizeof(TEMP_PREFIX)], name[UPLOAD_NAME_MAX];
     uint64_t size;
@@ -111,7 +113,8 @@ static size_t list(int dir, struct kept *all, size_t max)
     return n;
 }
 
-static void make_room(int dir, const char *keep)
+/* What there is then. */
+static uint64_t make_room(int dir, const char *keep)
 {
     _cleanup_free_ struct kept *all = calloc(COUNT_MAX, sizeof(*all));
     int64_t old_s = clock_now_ms() / 1000 - KEPT_S;
@@ -128,6 +131,7 @@ static void make_room(int dir, const char *keep)
         (void)unlinkat(dir, all[i].name, 0);
         total -= all[i].size;
     }
+    return total;
 }
 
 /* ---- writing ---- */
@@ -144,6 +148,8 @@ int upload_begin(struct core *core, const char *owner, const char *hash, struct 
         return err_set(err, ENOMEM, "cannot allocate an upload");
     }
     up->fd = -1;
+    up->core = core;
+    room_open(core, owner, &up->room);
     (void)snprintf(up->name, sizeof(up->name), "%s", hash);
     (void)snprintf(up->temp, sizeof(up->temp), TEMP_PREFIX "%s", id);
     int r = up->dir = open_dir(core, owner, true, err);
@@ -164,7 +170,10 @@ int upload_write(struct upload *up, const void *p, size_t n, struct err *err)
     if (n > UPLOAD_BYTES_MAX - up->size)
         return err_name(err, EFBIG, "body_too_large", "an upload may have %llu MiB",
                         UPLOAD_BYTES_MAX >> 20);
-    int r = fd_write_full(up->fd, p, n);
+    int r = room_take(&up->room, n, err);
+    if (r < 0)
+        return r;
+    r = fd_write_full(up->fd, p, n);
     if (r < 0)
         return disk_failed(err, -r, "keep an upload");
     up->size += n;
@@ -178,7 +187,7 @@ int upload_finish(struct upload *up, struct err *err)
                 : 0;
     if (r >= 0) {
         up->temp[0] = '\0';
-        make_room(up->dir, up->name);
+        stored_set_uploads(up->core, up->room.owner, make_room(up->dir, up->name));
     }
     upload_abort(up);
     return r;
@@ -195,6 +204,7 @@ void upload_abort(struct upload *up)
     }
     if (up->dir >= 0)
         (void)close(up->dir);
+    room_close(&up->room);
     free(up);
 }
 
@@ -232,8 +242,10 @@ int uploads_open(struct core *core, const char *data_dir, struct err *err)
         (void)close(copy);
     for (struct dirent *e; d && (e = readdir(d));) {
         _cleanup_fd_ int dir = e->d_name[0] == '.' ? -1 : open_dir(core, e->d_name, false, NULL);
-        if (dir >= 0)
-            drop_temps(dir);
+        if (dir < 0)
+            continue;
+        drop_temps(dir);
+        stored_set_uploads(core, e->d_name, make_room(dir, ""));
     }
     if (d)
         (void)closedir(d);
@@ -248,4 +260,5 @@ void uploads_drop(struct core *core, const char *owner)
     for (size_t i = 0; i < n; i++)
         (void)unlinkat(dir, all[i].name, 0);
     (void)unlinkat(core->uploads_dir, owner, AT_REMOVEDIR);
+    stored_set_uploads(core, owner, 0);
 }

@@ -20,6 +20,8 @@
 #define OVERCOMMIT_MAX 10000
 #define MIB (1024ull * 1024)
 #define RESERVE_MB 512 /* for the host, at least: the daemon, its page cache, the kernel */
+#define IMAGE_LAYER_MB_MAX (256 * 1024) /* what the unpacker takes at most */
+#define IMAGE_RATIO_MAX 1000000
 #define HELP_COLUMN 24
 #define VARIABLE_MAX 64
 
@@ -134,6 +136,10 @@ static const struct option_row rows[] = {
       "Certificates (PEM) of authorities to trust there instead of the system's." },
     { "registry-timeout", "N", TEXT(registry_timeout), "30",
       "Seconds that a registry may be silent before the connection counts as broken." },
+    { "image-layer-mb", "N", TEXT(image_layer_mb), "32768",
+      "The most that one layer of an image may unpack to, whatever its team's quota." },
+    { "image-ratio", "N", TEXT(image_ratio), "200",
+      "The most that a layer or image archive may hold, in times its own size." },
 };
 
 /* Its variable: WARREN_ and the name, in capitals. */
@@ -318,6 +324,11 @@ static int check_values(struct options *o, struct err *err)
     if (r >= 0)
         r = check_number("registry-timeout", o->registry_timeout, 1, 3600, &o->registry_timeout_s,
                          err);
+    if (r >= 0)
+        r = check_number("image-layer-mb", o->image_layer_mb, 1, IMAGE_LAYER_MB_MAX, &o->layer_mb,
+                         err);
+    if (r >= 0)
+        r = check_number("image-ratio", o->image_ratio, 2, IMAGE_RATIO_MAX, &o->layer_ratio, err);
     if (r < 0)
         return r;
     if (!o->tls_cert != !o->tls_key)

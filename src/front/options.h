@@ -13,7 +13,7 @@ struct options {
     char *listen, *data, *run, *config, *user, *cgroup, *pool, *log_level, *log_format;
     char *rate_limit, *rate_burst, *cors_origins, *usage_interval, *usage_days;
     char *connections, *connections_per_address, *connections_per_key, *connections_without_key;
-    char *default_registry, *registry_allow, *registry_timeout;
+    char *default_registry, *registry_allow, *registry_timeout, *image_layer_mb, *image_ratio;
     char *network_limits, *network_limits_max;
     char *sandbox_memory, *memory_overcommit;
     char *resolvers, *egress_open, *egress_proxy, *egress_proxy_except, *egress_proxy_by,
@@ -28,6 +28,7 @@ struct options {
     unsigned conns, conns_per_address, conns_per_key, conns_without_key;
     bool share_volumes_always;
     unsigned sandbox_memory_mb, memory_overcommit_percent; /* 0: no limit */
+    unsigned layer_mb, layer_ratio;
     enum log_level level;
     enum log_format format;
 };

@@ -62,6 +62,8 @@ static int start_core(struct world *w, struct err *err)
                                   .default_registry = w->options.default_registry,
                                   .registry_allow = w->options.registry_allow,
                                   .registry_timeout_s = w->options.registry_timeout_s,
+                                  .layer_bytes = (uint64_t)w->options.layer_mb << 20,
+                                  .layer_ratio = w->options.layer_ratio,
                                   .api_names = w->options.api_names,
                                   .egress_open = w->options.egress_open,
                                   .share_volumes = w->options.share_volumes_always };

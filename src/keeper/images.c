@@ -25,24 +25,32 @@ struct unpack_job {
     char tree[KEEPER_IMAGE_SIZE]; /* LAYER_PUT */
     char id[ID_SIZE];             /* DIFF: the cell that is paused */
     char point[ID_SIZE];          /* POINT_READ, POINT_LAY */
+    struct unpack_bounds bounds;  /* LAYER_PUT, SPLIT */
     bool memory;                  /* not its files */
     bool naming;                  /* all is there; a second process writes it out and names it */
     struct conn *asker;
 };
+
+#define U64_TEXT_MAX 21 /* 20 digits and the NUL */
 
 /* What a job is given; -1 ends them. */
 struct job_fds {
     int fds[6];
 };
 
-static _Noreturn void become(int exe, const char *word, int report, const struct job_fds *given)
+static _Noreturn void become(const struct unpack_job *job, const char *word, int report,
+                             const struct job_fds *given)
 {
-    char *argv[] = { (char *)(uintptr_t) "warren-unpack", (char *)(uintptr_t)word, NULL };
+    char bytes[U64_TEXT_MAX], ratio[U64_TEXT_MAX];
+    char *argv[] = { (char *)(uintptr_t) "warren-unpack", (char *)(uintptr_t)word, bytes, ratio,
+                     NULL };
     int fds[ARRAY_LEN(given->fds) + 2] = { report };
     size_t n = 1;
     for (size_t i = 0; i < ARRAY_LEN(given->fds) && given->fds[i] >= 0; i++)
         fds[n++] = given->fds[i];
-    fds[n] = exe;
+    fds[n] = job->k->unpack_exe;
+    (void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)job->bounds.bytes);
+    (void)snprintf(ratio, sizeof(ratio), "%llu", (unsigned long long)job->bounds.ratio);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (fd_keep_only(fds, n + 1) < 0)
         _exit(1);
@@ -76,7 +84,7 @@ static int start(struct unpack_job *job, const char *word, const struct job_fds 
         return err_set(err, errno, "cannot make a pipe");
     job->pid = fork();
     if (job->pid == 0)
-        become(job->k->unpack_exe, word, report[1], given);
+        become(job, word, report[1], given);
     return listen_to(job, report, err);
 }
 
@@ -106,7 +114,9 @@ static int take_report(struct unpack_job *job, struct keeper_reply *reply, struc
     if (rep.code == ENOSPC)
         return err_name(err, ENOSPC, "no_space", "%s", rep.msg);
     if (rep.code) {
-        const char *what = strcmp(rep.what, "invalid_image") == 0 ? "invalid_image" : NULL;
+        const char *what = strcmp(rep.what, "invalid_image") == 0    ? "invalid_image"
+                           : strcmp(rep.what, UNPACK_TOO_LARGE) == 0 ? UNPACK_TOO_LARGE
+                                                                     : NULL;
         return err_name(err, rep.code > 0 && rep.code < 4096 ? rep.code : EINVAL, what, "%s",
                         rep.msg);
     }
@@ -225,6 +235,7 @@ static struct unpack_job *job_new(struct conn *conn)
     (void)snprintf(job->id, sizeof(job->id), "%s", conn->req.id);
     (void)snprintf(job->point, sizeof(job->point), "%s", conn->req.point);
     job->memory = conn->req.flags & KEEPER_POINT_MEMORY;
+    job->bounds = (struct unpack_bounds){ conn->req.limits.disk_bytes, conn->req.ratio };
     return job;
 }
 

@@ -228,9 +228,12 @@ static const char archives[] = "CREATE TABLE archives ("
                                " manifest TEXT NOT NULL,"
                                " away BIGINT NOT NULL);";
 
+/* Which team brought a layer in, for its quota; "": before that was written down. */
+static const char brought[] = "ALTER TABLE image_layers ADD COLUMN owner TEXT NOT NULL DEFAULT '';";
+
 const char *const schema_sqlite[] = {
-    first,   teams,           usage,   replays,     layers,  templates,          builds,
-    volumes, template_builds, doors,   checkpoints, carried, volume_checkpoints, memories,
-    buckets, leases,          archives
+    first,   teams,           usage,    replays,     layers,  templates,          builds,
+    volumes, template_builds, doors,    checkpoints, carried, volume_checkpoints, memories,
+    buckets, leases,          archives, brought
 };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -14,6 +14,7 @@ int store_layer_put(struct store *store, const struct store_layer *row, struct e
     query_int(&q, row->size_bytes);
     query_int(&q, row->kept);
     query_int(&q, row->created_ms);
+    query_text(&q, row->owner);
     return query_run(&q, err, "record a layer");
 }
 
@@ -43,6 +44,7 @@ int store_layer_each(struct store *store, store_layer_fn *fn, void *ctx, struct 
             .size_bytes = query_col_int(&q, 7),
             .kept = query_col_int(&q, 8),
             .created_ms = query_col_int(&q, 9),
+            .owner = query_col(&q, 10),
         };
         stop = fn(ctx, &row);
     }

@@ -9,7 +9,7 @@
 #define USAGE_WHERE "owner = ?1 AND hour >= ?2 AND hour < ?3 AND (?4 IS NULL OR sandbox = ?4)"
 #define LAYER_COLS                                                                           \
     "chain, parent, diff_id, tree, digest, media_type, compressed_bytes, size_bytes, kept, " \
-    "created_ms"
+    "created_ms, owner"
 
 const char *const stmt_texts[STMT_COUNT] = {
     [STMT_SANDBOX_ADD] = "INSERT INTO sandboxes (" SANDBOX_COLS ")"
@@ -40,11 +40,12 @@ const char *const stmt_texts[STMT_COUNT] = {
     [STMT_SANDBOX_PRUNE] = "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes"
                            " WHERE ended_ms > 0 AND ended_ms < ? LIMIT 500)",
     [STMT_LAYER_PUT] = "INSERT INTO image_layers (" LAYER_COLS ")"
-                       " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chain) DO UPDATE SET"
+                       " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chain) DO UPDATE SET"
                        " tree = excluded.tree, digest = excluded.digest,"
                        " media_type = excluded.media_type,"
                        " compressed_bytes = excluded.compressed_bytes,"
-                       " size_bytes = excluded.size_bytes, kept = excluded.kept",
+                       " size_bytes = excluded.size_bytes, kept = excluded.kept,"
+                       " owner = excluded.owner",
     [STMT_LAYER_REMOVE] = "DELETE FROM image_layers WHERE chain = ? AND tree = ?",
     [STMT_LAYER_EACH] = "SELECT " LAYER_COLS " FROM image_layers",
     [STMT_CONTENT_PUT] = "INSERT INTO image_contents (digest, chain, created_ms, manifest, config)"

@@ -61,7 +61,7 @@ int store_sandbox_prune(struct store *store, int64_t ended_before_ms, unsigned k
 
 /* A layer, by its chain. */
 struct store_layer {
-    const char *chain, *parent, *diff_id, *tree, *digest, *media_type;
+    const char *chain, *parent, *diff_id, *tree, *digest, *media_type, *owner;
     int64_t compressed_bytes, size_bytes, kept, created_ms;
 };
 typedef int store_layer_fn(void *ctx, const struct store_layer *row);

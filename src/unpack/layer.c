@@ -32,7 +32,7 @@ struct layer {
     struct tree tree;
     bool whole; /* a box's files, not an image's */
     struct stream *in;
-    uint64_t bytes;
+    uint64_t bytes, most; /* most 0: as much as there is */
     struct dir_time *dirs;
     size_t n_dirs, cap_dirs;
 };
@@ -118,6 +118,14 @@ static int make_dir(struct layer *l, const char *path, const char *name, struct 
     return r < 0 ? r : later(l, path, e, err);
 }
 
+static int check_size(const struct layer *l, uint64_t more, struct err *err)
+{
+    if (!l->most || l->bytes + more <= l->most)
+        return 0;
+    return err_name(err, EFBIG, UNPACK_TOO_LARGE, "the layer unpacks to over %llu MiB",
+                    (unsigned long long)l->most >> 20);
+}
+
 static int write_all(int fd, const char *p, size_t n, int64_t offset)
 {
     while (n > 0) {
@@ -170,6 +178,9 @@ static int fill(struct layer *l, int fd, const char *path, struct archive_entry 
     while ((r = stream_data(l->in, &p, &n, &offset, err)) > 0) {
         if (write_data(fd, p, n, offset, &bytes) < 0)
             return failed(err, path, "write");
+        r = check_size(l, bytes, err);
+        if (r < 0)
+            return r;
     }
     if (r < 0)
         return r;
@@ -328,7 +339,10 @@ static int apply(struct layer *l, struct unpack_report *ret_report, struct err *
     while ((r = stream_next(l->in, &e, err)) > 0) {
         if (++entries > ENTRIES_MAX)
             return err_name(err, EINVAL, "invalid_image", "more than %d entries", ENTRIES_MAX);
-        r = place(l, e, err);
+        l->bytes += UNPACK_ENTRY_BYTES;
+        r = check_size(l, 0, err);
+        if (r >= 0)
+            r = place(l, e, err);
         if (r < 0)
             return r;
     }
@@ -342,13 +356,14 @@ static int apply(struct layer *l, struct unpack_report *ret_report, struct err *
     return l->whole ? 0 : furnish(l->tree.root, err);
 }
 
-static int run(int fd, int root, bool whole, struct unpack_report *ret_report, struct err *err)
+static int run(int fd, int root, bool whole, const struct unpack_bounds *bounds,
+               struct unpack_report *ret_report, struct err *err)
 {
-    struct layer l = { .whole = whole };
+    struct layer l = { .whole = whole, .most = bounds->bytes };
     int r = tree_init(&l.tree, root, err);
     if (r < 0)
         return r;
-    r = stream_open(fd, &l.in, err);
+    r = stream_open(fd, bounds->ratio, &l.in, err);
     if (r == 0)
         r = apply(&l, ret_report, err);
     stream_free(l.in);
@@ -359,12 +374,14 @@ static int run(int fd, int root, bool whole, struct unpack_report *ret_report, s
     return r;
 }
 
-int layer_apply(int fd, int root, struct unpack_report *ret_report, struct err *err)
+int layer_apply(int fd, int root, const struct unpack_bounds *bounds,
+                struct unpack_report *ret_report, struct err *err)
 {
-    return run(fd, root, false, ret_report, err);
+    return run(fd, root, false, bounds, ret_report, err);
 }
 
 int layer_apply_whole(int fd, int root, struct unpack_report *ret_report, struct err *err)
 {
-    return run(fd, root, true, ret_report, err);
+    static const struct unpack_bounds none; /* its box has a limit of its own */
+    return run(fd, root, true, &none, ret_report, err);
 }

@@ -9,8 +9,10 @@
 #include "wire/unpack.h"
 
 /* Reads fd to its end and fills root (both borrowed); *ret_report has the hash and the size. What
- * a sandbox needs and the tree lacks (/dev, /proc, /sys, /tmp, /etc) is made. */
-int layer_apply(int fd, int root, struct unpack_report *ret_report, struct err *err);
+ * a sandbox needs and the tree lacks (/dev, /proc, /sys, /tmp, /etc) is made. -EFBIG, layer_too_large:
+ * it goes over its bounds. */
+int layer_apply(int fd, int root, const struct unpack_bounds *bounds,
+                struct unpack_report *ret_report, struct err *err);
 /* The same for what diff_write wrote as DIFF_WHOLE, into an empty directory: nothing in it is a mark for
  * layers below, overlayfs's own marks come back, and nothing is added. */
 int layer_apply_whole(int fd, int root, struct unpack_report *ret_report, struct err *err);

@@ -21,6 +21,8 @@
 #include "unpack/split.h"
 #include "wire/unpack.h"
 
+static struct unpack_bounds bounds;
+
 static int open_root(struct err *err)
 {
     int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -35,7 +37,7 @@ static int fill(enum confine_to to, struct unpack_report *rep, struct err *err)
     if (r < 0 || root < 0)
         return r < 0 ? r : root;
     return to == CONFINE_LAY ? layer_apply_whole(UNPACK_FIRST_FD, root, rep, err)
-                             : layer_apply(UNPACK_FIRST_FD, root, rep, err);
+                             : layer_apply(UNPACK_FIRST_FD, root, &bounds, rep, err);
 }
 
 static int run_apply(struct unpack_report *rep, struct err *err)
@@ -93,7 +95,7 @@ static int run_compare(struct unpack_report *rep, struct err *err)
 static int run_split(struct unpack_report *rep, struct err *err)
 {
     int r = confine(CONFINE_NOTHING, -1, err);
-    return r < 0 ? r : split_write(UNPACK_FIRST_FD, UNPACK_SECOND_FD, err);
+    return r < 0 ? r : split_write(UNPACK_FIRST_FD, UNPACK_SECOND_FD, bounds.ratio, err);
 }
 
 static const struct {
@@ -115,10 +117,12 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL); /* it is out of reach */
     (void)setlocale(LC_CTYPE, "C.UTF-8");                         /* names in a tar are UTF-8 */
-    if (argc != 2 || fcntl(UNPACK_SECOND_FD, F_GETFD) < 0) {
+    if (argc != 4 || fcntl(UNPACK_SECOND_FD, F_GETFD) < 0) {
         (void)fprintf(stderr, "warren-unpack is started by warren-keeper\n");
         return 2;
     }
+    bounds.bytes = strtoull(argv[2], NULL, 10);
+    bounds.ratio = strtoull(argv[3], NULL, 10);
     for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
         if (strcmp(argv[1], jobs[i].word) == 0)
             r = jobs[i].run(&rep, &err);

@@ -107,9 +107,9 @@ static int split(struct stream *in, int out, struct err *err)
     return r < 0 ? r : put_head(out, SPLIT_END, "", 0, err);
 }
 
-int split_write(int archive, int out, struct err *err)
+int split_write(int archive, int out, uint64_t ratio, struct err *err)
 {
     _cleanup_(stream_freep) struct stream *in = NULL;
-    int r = stream_open(archive, &in, err);
+    int r = stream_open(archive, ratio, &in, err);
     return r < 0 ? r : split(in, out, err);
 }

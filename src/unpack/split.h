@@ -4,6 +4,9 @@
  * that has no files. A root filesystem is told by the first name that only such a thing has: it is
  * not read any further. */
 #pragma once
+#include <stdint.h>
+
 #include "base/err.h"
 
-int split_write(int archive, int out, struct err *err); /* borrows both; frames of wire/unpack.h */
+/* Borrows both; writes frames of wire/unpack.h. ratio: of stream_open. */
+int split_write(int archive, int out, uint64_t ratio, struct err *err);

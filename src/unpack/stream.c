@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/id.h"
 
@@ -15,6 +16,7 @@ struct stream {
     struct archive *packed, *tar;
     EVP_MD_CTX *hash;
     uint64_t bytes;
+    uint64_t ratio, packed_bytes; /* 0: not bounded; not known */
     bool ended;
     char block[READ_BLOCK];
 };
@@ -23,6 +25,14 @@ static int refuse(struct archive *a, const char *doing, struct err *err)
 {
     const char *why = archive_error_string(a);
     return err_name(err, EINVAL, "invalid_image", "%s: %s", doing, why ? why : "damaged archive");
+}
+
+/* A file's size is known; of what comes through a pipe, how much has come. */
+static bool is_bomb(const struct stream *s)
+{
+    uint64_t packed =
+        s->packed_bytes ? s->packed_bytes : (uint64_t)archive_filter_bytes(s->packed, -1);
+    return s->ratio && s->bytes > UNPACK_RATIO_FLOOR && s->bytes / s->ratio > packed;
 }
 
 /* What was in the packing, hashed: bytes, 0 at the end, -1 with the reason in `a`. */
@@ -39,7 +49,12 @@ static la_ssize_t unwrap(struct archive *a, struct stream *s)
     }
     s->bytes += (uint64_t)n;
     if (s->bytes > TAR_MAX || EVP_DigestUpdate(s->hash, s->block, (size_t)n) != 1) {
-        archive_set_error(a, EINVAL, "more than %llu GiB", TAR_MAX >> 30);
+        archive_set_error(a, EINVAL, "more than %ju GiB", (uintmax_t)(TAR_MAX >> 30));
+        return -1;
+    }
+    if (is_bomb(s)) {
+        archive_set_error(a, EINVAL, "it holds over %ju times what it takes (image-ratio)",
+                          (uintmax_t)s->ratio);
         return -1;
     }
     return n;
@@ -69,11 +84,15 @@ static int open_packed(struct stream *s, int fd, struct err *err)
                                                : refuse(s->packed, "cannot read the archive", err);
 }
 
-int stream_open(int fd, struct stream **ret_s, struct err *err)
+int stream_open(int fd, uint64_t ratio, struct stream **ret_s, struct err *err)
 {
     _cleanup_(stream_freep) struct stream *s = calloc(1, sizeof(*s));
+    struct stat st;
     if (!s)
         return err_set(err, ENOMEM, "out of memory");
+    s->ratio = ratio;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        s->packed_bytes = (uint64_t)st.st_size;
     s->packed = archive_read_new();
     s->tar = archive_read_new();
     s->hash = EVP_MD_CTX_new();

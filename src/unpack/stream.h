@@ -1,7 +1,8 @@
 /* stream - a tar, packed or not, read as entries, and the hash of what was in the packing.
  *
  * Two readers of libarchive in a row: one takes the packing off (gzip, zstd, xz, bzip2 or none), the
- * bytes between them are hashed, the other reads the tar. A tar has no more than TAR_MAX bytes. */
+ * bytes between them are hashed, the other reads the tar. A tar has no more than TAR_MAX bytes, and no
+ * more than so many times those of its packing. */
 #pragma once
 #include <stdint.h>
 
@@ -13,7 +14,8 @@ struct archive;
 struct archive_entry;
 struct stream;
 
-int stream_open(int fd, struct stream **ret_s, struct err *err); /* borrows fd */
+/* Borrows fd; ratio 0: none. */
+int stream_open(int fd, uint64_t ratio, struct stream **ret_s, struct err *err);
 void stream_free(struct stream *s);
 DEFINE_FREEP(struct stream *, stream_free)
 

@@ -13,7 +13,7 @@
 /* In the run directory: when a teardown ended all sandboxes, in milliseconds since 1970. */
 #define KEEPER_ENDED_FILE "ended"
 
-#define KEEPER_VERSION 4
+#define KEEPER_VERSION 5
 #define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */
 /* The tree of a cell without an image: an empty directory, which no IMAGE_LIST tells of. */
 #define KEEPER_IMAGE_NONE "0000000000000000000000000000000000000000000000000000000000000000"
@@ -25,22 +25,23 @@
 #define KEEPER_SOCKETS 2     /* with SOCKETS_OF: TCP over IPv4, and over IPv6 where there is any */
 
 enum keeper_op {
-    KEEPER_MAKE = 1,   /* id, image, limits: storage if it is not there yet, then a running cell;
+    KEEPER_MAKE = 1, /* id, image, limits: storage if it is not there yet, then a running cell;
                           with a point, its processes are those of that checkpoint's memory */
-    KEEPER_LIMITS,     /* id, limits: of a running cell; 0 leaves a limit as it is */
-    KEEPER_STOP,       /* id: kill everything in it; its storage stays */
-    KEEPER_DELETE,     /* id: kill everything, remove its storage; done twice is fine */
-    KEEPER_FREEZE,     /* id: stop its workload's clock */
-    KEEPER_THAW,       /* id */
-    KEEPER_STAT,       /* id: usage; with a point, also whether its files changed since */
-    KEEPER_LIST,       /* answers one datagram a cell (running or only stored), then one with OK */
-    KEEPER_WATCH,      /* answers one datagram whenever a cell's init dies by itself */
-    KEEPER_LAYER_PUT,  /* image, parent (or ""), and an fd to read a layer from: a new tree */
+    KEEPER_LIMITS,   /* id, limits: of a running cell; 0 leaves a limit as it is */
+    KEEPER_STOP,     /* id: kill everything in it; its storage stays */
+    KEEPER_DELETE,   /* id: kill everything, remove its storage; done twice is fine */
+    KEEPER_FREEZE,   /* id: stop its workload's clock */
+    KEEPER_THAW,     /* id */
+    KEEPER_STAT,     /* id: usage; with a point, also whether its files changed since */
+    KEEPER_LIST,     /* answers one datagram a cell (running or only stored), then one with OK */
+    KEEPER_WATCH,    /* answers one datagram whenever a cell's init dies by itself */
+    KEEPER_LAYER_PUT, /* image, parent (or ""), limits.disk_bytes, ratio, and an fd to read a layer from:
+                          a new tree, if it holds no more than that (0: as much as there is) */
     KEEPER_IMAGE_RM,   /* image */
     KEEPER_IMAGE_LIST, /* one datagram an image, then OK */
     KEEPER_PROBE,      /* what this host offers: answers in `probe` */
     KEEPER_DIFF,       /* id, and an fd to write its changes to as a layer; frozen meanwhile */
-    KEEPER_SPLIT,      /* an fd to read an image archive from, one to write its members to */
+    KEEPER_SPLIT,      /* ratio, an fd to read an image archive from, one to write its members to */
     KEEPER_SOCKETS_OF, /* id: answers with unconnected sockets of its network namespace */
     KEEPER_VOLUME_PUT, /* volume, limits.disk_bytes: made if it is not there, and limited to that */
     KEEPER_VOLUME_RM,  /* volume: its files go; done twice is fine */
@@ -106,6 +107,7 @@ struct keeper_request {
     char point[ID_SIZE];
     char path[KEEPER_PATH_SIZE]; /* ATTACH: absolute, as the cell sees it */
     uint32_t read_only;
+    uint32_t ratio; /* LAYER_PUT, SPLIT: how many times its own size an archive may hold; 0: any */
 };
 
 struct keeper_usage {

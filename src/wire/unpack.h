@@ -1,6 +1,7 @@
 /* unpack - what passes between warren-keeper, warrend and warren-unpack.
  *
- * The keeper starts warren-unpack with one word that says what to do and three descriptors. It does
+ * The keeper starts warren-unpack with one word that says what to do, the bounds of an archive in two
+ * numbers (struct unpack_bounds), and three descriptors. It does
  * that one thing, sends one struct unpack_report and exits; a report that does not come means it
  * was killed. Everything in a report was made by a process that read hostile bytes. */
 #pragma once
@@ -27,12 +28,21 @@
 
 #define UNPACK_HEX_SIZE 65
 
+/* How much an archive may hold; 0: nobody said. */
+struct unpack_bounds {
+    uint64_t bytes; /* apply: of the files it makes */
+    uint64_t ratio; /* apply, split: times its own size, above UNPACK_RATIO_FLOOR */
+};
+#define UNPACK_RATIO_FLOOR (64ull * 1024 * 1024) /* a small one of zeros is no bomb */
+#define UNPACK_ENTRY_BYTES 512 /* what a filesystem writes down for an entry, about */
+#define UNPACK_TOO_LARGE "layer_too_large"
+
 struct unpack_report {
     int32_t code; /* 0: done; else a positive errno */
     char what[40];
     char msg[ERR_MSG_MAX];
     char diff_id[UNPACK_HEX_SIZE]; /* apply: sha256 of the tar without its packing */
-    uint64_t size_bytes;           /* apply: blocks that the layer's files take */
+    uint64_t size_bytes;           /* apply: blocks that the layer's files and entries take */
 };
 
 /* Split writes frames: this head, the name, then `size` bytes of a file or of a link's target. */

@@ -518,6 +518,7 @@ class Team(Model):
     name: str = ""
     quotas: Dict[str, Any] = dataclasses.field(default_factory=dict)
     in_use: Dict[str, Any] = dataclasses.field(default_factory=dict)
+    disk: Dict[str, int] = dataclasses.field(default_factory=dict)
     created_at: Optional[datetime.datetime] = None
 
 

@@ -105,6 +105,7 @@ static const struct {
     { "limit_below_use", 409 },
     { "precondition_failed", 412 },
     { "body_too_large", 413 },
+    { "layer_too_large", 413 },
     { "range_not_satisfiable", 416 },
     { "idempotency_mismatch", 422 },
     { "build_failed", 422 },

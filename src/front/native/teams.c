@@ -78,12 +78,28 @@ static void put_quotas(struct jout *j, const char *key, const int64_t v[QUOTA_CO
     jout_close(j, '}');
 }
 
+/* What of the disk's quota takes it. */
+static void put_disk(struct jout *j, const int64_t mb[STORED_COUNT])
+{
+    static const char *const names[] = {
+        [STORED_SANDBOXES] = "sandboxes_mb", [STORED_VOLUMES] = "volumes_mb",
+        [STORED_BUILDS] = "builds_mb",       [STORED_CHECKPOINTS] = "checkpoints_mb",
+        [STORED_IMAGES] = "images_mb",       [STORED_UPLOADS] = "uploads_mb",
+        [STORED_COMING] = "coming_mb",
+    };
+    jout_open(j, "disk", '{');
+    for (int i = 0; i < STORED_COUNT; i++)
+        jout_int(j, names[i], mb[i]);
+    jout_close(j, '}');
+}
+
 static void put_team(struct jout *j, const struct team *t)
 {
     jout_open(j, NULL, '{');
     jout_str(j, "name", t->name);
     put_quotas(j, "quotas", t->quotas);
     put_quotas(j, "in_use", t->in_use);
+    put_disk(j, t->disk_mb);
     jout_time(j, "created_at", t->created_ms);
     jout_close(j, '}');
 }
