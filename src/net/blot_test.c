@@ -190,7 +190,7 @@ TEST(what_only_begins_like_a_form_is_let_go)
     _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
     static const char *const texts[] = {
         "53:65:63:72:00",       "secret",           "KNSWG4TFOQ",
-        "536563726574",     "%2553%2565%2563",  "21-eul",
+        "536563726574",         "%2553%2565%2563",  "21-eul",
         "\\123\\145\\143\\162", "83, 101, 99, 114", "U2VjcmV0",
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
