@@ -1,6 +1,8 @@
 """`warren attack` against a daemon of the tests' own: every wall holds, or its name stands below."""
 import json
 import shutil
+import signal
+import subprocess
 
 import pytest
 
@@ -162,6 +164,18 @@ def test_one_attempt_as_a_table(victim):
     done = victim.cli("attack", "--image", "tiny", "--only", "mount-proc")
     assert done.returncode == 0, done.stderr
     assert "mount-proc" in done.stdout and "held" in done.stdout and "1 held, 0 broke" in done.stdout
+
+
+def test_a_signal_ends_it_and_nothing_is_left(victim):
+    env = {**victim.cli_environment(), "WARREN_RUN": str(victim.run)}
+    teams = lambda: {t["name"] for t in victim.api.ok("GET", "/v1/teams")["teams"]}  # noqa: E731
+    with subprocess.Popen([str(harness.BUILD / "warren"), "attack", "--image", "tiny", "--only", "http"], env=env,
+                          stdout=subprocess.PIPE, text=True) as run:
+        harness.until(lambda: len(teams()) == 3, "both teams")
+        run.send_signal(signal.SIGTERM)
+        out, _ = run.communicate(timeout=harness.DEADLINE * 4)
+    assert run.returncode in (1, 2) and "held" in out
+    assert teams() == {"default"}
 
 
 def test_what_could_harm_is_asked_for_apart(victim):

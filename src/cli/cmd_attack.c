@@ -149,11 +149,11 @@ static int run_on(struct cli *cli, const struct attack_opts *o, const struct ins
     struct err err = ERR_INIT;
     struct report report;
     struct attack a = { .cli = cli,
-                        .operator= cli_client(cli, &err),
+                        .admin = cli_client(cli, &err),
                         .image = o->image ? o->image : "base",
                         .harmful = o->harmful,
                         .url = o->at ? xstrdup(o->at) : NULL };
-    if (!a.operator|| stage_set(&a, &err) < 0) {
+    if (!a.admin || signals_catch(false, &err) < 0 || stage_set(&a, &err) < 0) {
         stage_strike(&a, false);
         (void)cli_fail(cli, &err);
         return STATUS_USAGE;

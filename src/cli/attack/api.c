@@ -165,7 +165,7 @@ static void each_operation(struct attack *a, const char *prefix, struct trial *t
     const char *pattern, *word;
     json_t *item, *operation;
     unsigned n = 0;
-    if (talk(a->operator, "GET", "/v1/openapi.json", NULL, &api) != 200 || !treasure_make(a, &o, t))
+    if (talk(a->admin, "GET", "/v1/openapi.json", NULL, &api) != 200 || !treasure_make(a, &o, t))
         return;
     json_object_foreach(json_object_get(api, "paths"), pattern, item)
     {

@@ -220,13 +220,13 @@ static void run_image_bomb(struct attack *a, const struct attempt_row *self, str
     _cleanup_json_ json_t *answer = NULL;
     _cleanup_free_ char *team = xasprintf("/v1/teams/%s", a->red.team);
     pack_bomb(&b);
-    (void)talk(a->operator, "PATCH", team, json_pack("{s:{s:i}}", "quotas", "disk_mb", BOMB_MB / 2),
+    (void)talk(a->admin, "PATCH", team, json_pack("{s:{s:i}}", "quotas", "disk_mb", BOMB_MB / 2),
                NULL);
     int64_t began = clock_mono_ms();
     long status = import(a, &b, "bomb", &answer);
     judge_bomb(t, status, talk_code(answer), clock_mono_ms() - began);
     forget(a, "bomb");
-    (void)talk(a->operator, "PATCH", team, json_pack("{s:{s:n}}", "quotas", "disk_mb"), NULL);
+    (void)talk(a->admin, "PATCH", team, json_pack("{s:{s:n}}", "quotas", "disk_mb"), NULL);
     buf_done(&b);
 }
 

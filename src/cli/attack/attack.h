@@ -41,7 +41,7 @@ struct side {
 
 struct attack {
     struct cli *cli;
-    struct client *operator; /* the cli's own; borrowed */
+    struct client *admin; /* the cli's own; borrowed */
     const char *image;
     bool harmful, stopped;     /* stopped: by a signal */
     char *url;                 /* http://HOST:PORT of the API, or NULL: by the socket alone */

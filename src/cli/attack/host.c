@@ -119,7 +119,7 @@ static pid_t daemon_pid(struct attack *a)
     struct sockaddr_un at = { .sun_family = AF_UNIX };
     struct ucred peer = { .pid = -1 };
     socklen_t n = sizeof(peer);
-    const char *where = client_where(a->operator), *run = getenv("WARREN_RUN");
+    const char *where = client_where(a->admin), *run = getenv("WARREN_RUN");
     _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*where == '/')
         (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", where);

@@ -19,19 +19,19 @@ static int side_set(struct attack *a, struct side *side, const char *colour, str
     struct client_config config = { .url = a->url };
     _cleanup_free_ char *name = xasprintf("%s-%s", a->tag, colour);
     _cleanup_json_ json_t *team = json_pack("{s:s}", "name", name);
-    int r = client_call(a->operator, "POST", "/v1/teams", team, NULL, NULL, err);
+    int r = client_call(a->admin, "POST", "/v1/teams", team, NULL, NULL, err);
     if (r < 0)
         return err_wrap(err, r,
                         "cannot make a throw-away team, which needs the admin socket or an "
                         "operator's key");
     side->team = take_ptr(name);
     _cleanup_json_ json_t *body = json_pack("{s:s,s:s}", "name", "attack", "team", side->team);
-    r = client_call(a->operator, "POST", "/v1/keys", body, &key, NULL, err);
+    r = client_call(a->admin, "POST", "/v1/keys", body, &key, NULL, err);
     if (r < 0)
         return err_wrap(err, r, "cannot make a key for team '%s'", side->team);
     config.key = side->key = xstrdup(member_text(key, "key"));
     if (!a->url)
-        config.socket = client_where(a->operator);
+        config.socket = client_where(a->admin);
     return client_new(&config, &side->client, err);
 }
 
@@ -48,7 +48,7 @@ static void secret_set(struct attack *a)
 /* Where the API listens by TCP: the client's own address, or the usual one if this daemon answers there. */
 static void find_url(struct attack *a)
 {
-    const char *where = client_where(a->operator);
+    const char *where = client_where(a->admin);
     if (*where != '/') {
         a->url = strncmp(where, "http://", 7) == 0 ? xstrdup(where) : NULL;
         return;
@@ -58,7 +58,7 @@ static void find_url(struct attack *a)
     _cleanup_json_ json_t *body = json_pack("{s:s}", "name", a->tag);
     _cleanup_json_ json_t *key = NULL;
     struct err ignored = ERR_INIT;
-    if (client_call(a->operator, "POST", "/v1/keys", body, &key, NULL, &ignored) < 0)
+    if (client_call(a->admin, "POST", "/v1/keys", body, &key, NULL, &ignored) < 0)
         return;
     struct client_config config = { .url = DEFAULT_URL, .key = member_text(key, "key") };
     _cleanup_(client_freep) struct client *c = NULL;
@@ -66,7 +66,7 @@ static void find_url(struct attack *a)
         talk(c, "GET", "/v1/sandboxes?limit=1", NULL, NULL) == 200)
         a->url = xstrdup(DEFAULT_URL);
     _cleanup_free_ char *path = api_path("keys", member_text(key, "id"), NULL);
-    (void)talk(a->operator, "DELETE", path, NULL, NULL);
+    (void)talk(a->admin, "DELETE", path, NULL, NULL);
 }
 
 int stage_set(struct attack *a, struct err *err)
@@ -212,7 +212,7 @@ static void side_strike(struct attack *a, struct side *side, bool keep)
     if (side->team && !keep) {
         _cleanup_free_ char *path = api_path("teams", side->team, NULL);
         _cleanup_json_ json_t *answer = NULL;
-        long status = talk(a->operator, "DELETE", path, NULL, &answer);
+        long status = talk(a->admin, "DELETE", path, NULL, &answer);
         if (status != 204)
             cli_note("team '%s' is left: %ld %s", side->team, status, talk_code(answer));
     }

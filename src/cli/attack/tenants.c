@@ -39,8 +39,8 @@ static void run_template_shadow(struct attack *a, const struct attempt_row *self
     _cleanup_free_ char *name = xasprintf("%s-t%ld", a->tag, self->number);
     _cleanup_free_ char *path = xasprintf("/v1/templates/%s", name);
     _cleanup_json_ json_t *seen = NULL;
-    struct client *first = self->number ? a->red.client : a->operator;
-    struct client *second = self->number ? a->operator: a->red.client;
+    struct client *first = self->number ? a->red.client : a->admin;
+    struct client *second = self->number ? a->admin : a->red.client;
     (void)make_template(first, name, a->image, first == a->red.client ? 77 : 88);
     (void)make_template(second, name, a->image, second == a->red.client ? 77 : 88);
     long status = talk(a->blue.client, "GET", path, NULL, &seen);
@@ -57,7 +57,7 @@ static void run_template_shadow(struct attack *a, const struct attempt_row *self
         remove_at(a->blue.client, "sandboxes", id);
     trial_held(t, "blue gets %ld", status);
     remove_at(a->red.client, "templates", name);
-    remove_at(a->operator, "templates", name);
+    remove_at(a->admin, "templates", name);
 }
 
 /* A name that the operator does not have: nobody's may stand there unasked. */
@@ -99,8 +99,8 @@ static void run_image_shadow(struct attack *a, const struct attempt_row *self, s
     _cleanup_free_ char *path = xasprintf("/v1/images/%s", name);
     _cleanup_json_ json_t *ours = NULL, *seen = NULL;
     (void)make_image(a, a->red.client, name, true, "red");
-    (void)make_image(a, a->operator, name, true, "operator");
-    (void)talk(a->operator, "GET", path, NULL, &ours);
+    (void)make_image(a, a->admin, name, true, "operator");
+    (void)talk(a->admin, "GET", path, NULL, &ours);
     long status = talk(a->blue.client, "GET", path, NULL, &seen);
     if (strcmp(member_text(ours, "id"), member_text(seen, "id")) != 0 ||
         strcmp(member_text(ours, "digest"), member_text(seen, "digest")) != 0)
@@ -108,7 +108,7 @@ static void run_image_shadow(struct attack *a, const struct attempt_row *self, s
     else
         trial_held(t, "blue gets the operator's (%ld)", status);
     remove_at(a->red.client, "images", name);
-    remove_at(a->operator, "images", name);
+    remove_at(a->admin, "images", name);
 }
 
 /* An own image can be deleted whatever others call their templates. */
@@ -154,7 +154,7 @@ static void run_private_image(struct attack *a, const struct attempt_row *self, 
 static void set_quota(struct attack *a, const char *name, json_t *value)
 {
     _cleanup_free_ char *path = xasprintf("/v1/teams/%s", a->red.team);
-    (void)talk(a->operator, "PATCH", path, json_pack("{s:{s:o}}", "quotas", name, value), NULL);
+    (void)talk(a->admin, "PATCH", path, json_pack("{s:{s:o}}", "quotas", name, value), NULL);
 }
 
 /* text: the quota; more: a request that is over it. */

@@ -39,7 +39,7 @@ int wire_open(const struct attack *a)
     char host[HOST_MAX];
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
     if (!a->url)
-        return open_unix(client_where(a->operator));
+        return open_unix(client_where(a->admin));
     (void)wire_host(a, host, sizeof(host));
     char *port = strrchr(host, ':');
     if (port)
