@@ -1,7 +1,8 @@
 """Crowds of clients without a key, each in a process of its own, and what a client with one notices of them.
 
 idle: has asked once and keeps the connection. slow: sends a head byte by byte. half: has connected and says nothing;
-every second one has closed its side. body: sends a body byte by byte.
+every second one has closed its side. body: sends a body byte by byte. next: has asked once, and for the first letter of
+a second time. noise: has said what is no HTTP. long: has sent most of a long head.
 """
 import contextlib
 import http.client
@@ -16,7 +17,8 @@ BATCH = 256
 HEALTH = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
 SLOW = b"GET /v1/health HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 4000
 BODY = b"POST /v1/sandboxes HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n" + b"x" * 3999
-FIRST = {"idle": HEALTH, "slow": SLOW[:20], "half": b"", "body": BODY[:70]}
+FIRST = {"idle": HEALTH, "slow": SLOW[:20], "half": b"", "body": BODY[:70], "next": HEALTH + b"G",
+         "noise": b"\x16\x03\x01", "long": SLOW[:20] + b"\r\nHost: x\r\nA: " + b"x" * 20_000}
 TRICKLE = {"slow": SLOW, "body": BODY}
 
 

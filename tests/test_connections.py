@@ -80,8 +80,9 @@ def test_thirty_thousand_strangers_and_a_client_with_a_key(own):
     assert among < max(20 * alone, 2), (alone, among)  # bench/connections has the strict figure
 
 
-def test_bodies_that_trickle_keep_nobody_out(own):
-    with crowd("body", 1000, own.port):
+@pytest.mark.parametrize("kind", ("body", "next", "noise", "long"))
+def test_what_is_begun_and_not_ended_keeps_nobody_out(own, kind):
+    with crowd(kind, 5000, own.port):
         assert own.api.call("GET", "/v1/sandboxes").status == 200
         until(lambda: own.api.with_key(None).call("GET", "/v1/health").status == 200, "a caller without a key")
         assert own.admin.ok("GET", "/v1/health")["status"] == "ok"

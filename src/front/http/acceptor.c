@@ -13,14 +13,14 @@
 #include "net/head.h"
 
 #define LOG_MODULE "http"
-#define ROUND_MAX 64             /* connections taken before others get their turn */
-#define LOOK_BYTES (16 * 1024)   /* a head that is longer shows enough of itself */
-#define SILENT_MS 60000          /* a browser opens connections ahead of its needs */
-#define AGAIN_MS 60000           /* between two requests of a client with a key */
-#define AGAIN_STRANGER_MS 15000  /* and of one without */
-#define HEAD_MS 15000            /* from the first byte on */
-#define PAUSE_MS 100             /* when there are no descriptors left */
-#define STACK_BYTES (256 * 1024) /* nothing here is deep */
+#define ROUND_MAX 64              /* connections taken before others get their turn */
+#define LOOK_BYTES (HEAD_MAX + 1) /* what is longer is refused at once */
+#define SILENT_MS 60000           /* a browser opens connections ahead of its needs */
+#define AGAIN_MS 60000            /* between two requests of a client with a key */
+#define AGAIN_STRANGER_MS 15000   /* and of one without */
+#define HEAD_MS 15000             /* from the first byte on */
+#define PAUSE_MS 100              /* when there are no descriptors left */
+#define STACK_BYTES (256 * 1024)  /* nothing here is deep */
 
 struct acceptor {
     struct acceptor_config config;

@@ -1,5 +1,6 @@
 #include "front/http/conn.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -114,6 +115,8 @@ int conn_read_head(struct conn *c, int64_t deadline_ms)
         if (end > 0)
             return take_head(m, end);
         seen = m->len - m->at;
+        if (seen > 0 && !isalpha((unsigned char)m->in[m->at]))
+            return -EBADMSG; /* no method begins like this: do not wait for more */
         if (seen > HEAD_MAX)
             return -EMSGSIZE;
         int r = fill(c, deadline_ms);

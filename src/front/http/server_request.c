@@ -201,9 +201,21 @@ static int handle(struct endpoint *ep, struct request *req)
     return r < 0 ? r : answer(req);
 }
 
+/* The acceptor hands over whole heads, but what came behind an earlier request may be a part of one:
+ * who has no key waits for the rest as one of those who may be cut. */
+static int read_head(struct endpoint *ep, struct conn *c)
+{
+    int r = conn_read_head(c, 0);
+    if (r != -ETIMEDOUT)
+        return r;
+    if (!connections_known(&c->seat) && connections_work(ep->connections, &c->seat, 0) < 0)
+        return -EAGAIN;
+    return conn_read_head(c, clock_mono_ms() + HEAD_MS);
+}
+
 bool server_exchange(struct endpoint *ep, struct conn *c)
 {
-    int r = conn_read_head(c, clock_mono_ms() + HEAD_MS);
+    int r = read_head(ep, c);
     if (r == 0 || (r < 0 && r != -EBADMSG && r != -EMSGSIZE))
         return false;
     struct request *req = begin(ep, c);
