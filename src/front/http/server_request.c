@@ -61,11 +61,17 @@ static void log_request(const struct request *req)
                   req->status, took);
 }
 
+static void end_sink(struct request *req)
+{
+    if (req->sink_open)
+        req->route->sink->end(req);
+    req->sink_open = false;
+}
+
 static void end(struct request *req)
 {
     reply_upgraded(req, -1);
-    if (req->sink_open)
-        req->route->sink->end(req);
+    end_sink(req);
     reply_drop(req);
     metrics_request(&req->server->metrics, req->route, req->status,
                     clock_mono_us() - req->began_us);
@@ -96,6 +102,7 @@ static int take_piece(struct request *req, const char *p, size_t n)
     if (r < 0) {
         req->refused = true;
         buf_done(&req->body);
+        end_sink(req); /* before the answer: the client may ask at once for what it held */
     }
     return 0;
 }
