@@ -74,6 +74,27 @@ int storage_reopen(struct storage *st, struct err *err)
     return st->pool < 0 ? err_set(err, errno, "cannot open '%s'", st->path) : open_dirs(st, err);
 }
 
+static int compare_fds(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+void storage_close_others(const struct storage *st, int also)
+{
+    int kept[] = { st->pool,          st->images, st->boxes, st->points, st->volumes,
+                   st->volume_points, st->spool,  st->empty, st->trash,  also };
+    int from = STDERR_FILENO + 1;
+    qsort(kept, ARRAY_LEN(kept), sizeof(kept[0]), compare_fds);
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        if (kept[i] < from)
+            continue;
+        if (kept[i] > from)
+            (void)close_range((unsigned)from, (unsigned)kept[i] - 1, 0);
+        from = kept[i] + 1;
+    }
+    (void)close_range((unsigned)from, ~0u, 0);
+}
+
 void storage_free(struct storage *st)
 {
     if (!st)

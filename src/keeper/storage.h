@@ -25,6 +25,9 @@ struct storage;
 int storage_open(const char *data_dir, struct storage **ret_st, struct err *err);
 void storage_free(struct storage *st);
 DEFINE_FREEP(struct storage *, storage_free)
+/* In a process that only works on the storage: close every descriptor but its own, `also` and the
+ * three standard ones. */
+void storage_close_others(const struct storage *st, int also);
 
 /* In a process that has entered another mount namespace: what is held open is of this one, where it can be
  * mounted from. The old descriptors stay open: such a process is short-lived. */

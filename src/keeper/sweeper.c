@@ -99,7 +99,9 @@ int sweeper_start(struct sweeper *s, struct storage *storage, struct err *err)
         return err_set(err, errno, "cannot make a socket pair");
     pid_t pid = fork();
     if (pid == 0) {
-        (void)close(sv[0]);
+        /* One that replaces another is forked from a keeper with cells, whose descriptors would keep
+         * them alive in here. */
+        storage_close_others(storage, sv[1]);
         run(sv[1], storage);
     }
     (void)close(sv[1]);

@@ -35,3 +35,18 @@ TEST(closes_every_descriptor_when_more_than_a_batch_waits)
     (void)close(s.fd);
     CHECK_EQ(waitpid(s.pid, NULL, 0), s.pid); /* it ends by itself when nobody can send any more */
 }
+
+TEST(keeps_no_descriptor_of_the_keeper)
+{
+    struct storage storage = { .pool = -1, .trash = -1 };
+    struct sweeper s = SWEEPER_INIT;
+    int ends[2];
+    CHECK_OK(pipe2(ends, O_CLOEXEC));
+    CHECK_OK(sweeper_start(&s, &storage, NULL));
+    (void)close(ends[1]);
+    CHECK(fd_wait(ends[0], POLLIN, END_MS) & POLLHUP); /* while the sweeper lives */
+    CHECK_EQ(waitpid(s.pid, NULL, WNOHANG), 0);
+    (void)close(ends[0]);
+    (void)close(s.fd);
+    CHECK_EQ(waitpid(s.pid, NULL, 0), s.pid);
+}
