@@ -111,12 +111,12 @@ int conn_read_head(struct conn *c, int64_t deadline_ms)
     struct conn_room *m = c->room;
     m->has_head = false;
     for (;;) {
+        if (m->len > m->at && !isalpha((unsigned char)m->in[m->at]))
+            return -EBADMSG; /* no method begins like this: do not wait for more */
         size_t end = head_end(m->in + m->at, m->len - m->at, seen);
         if (end > 0)
             return take_head(m, end);
         seen = m->len - m->at;
-        if (seen > 0 && !isalpha((unsigned char)m->in[m->at]))
-            return -EBADMSG; /* no method begins like this: do not wait for more */
         if (seen > HEAD_MAX)
             return -EMSGSIZE;
         int r = fill(c, deadline_ms);
