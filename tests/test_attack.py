@@ -13,94 +13,20 @@ pytestmark = pytest.mark.timeout(harness.DEADLINE * 40)
 # Walls that are known to be broken, and nothing else. An attempt that is named here and holds fails the test, so that
 # whoever mends a wall takes its name out.
 EXPECTED_TO_BREAK = {
-    "call-unknown",
-    "caps-keeper",
-    "checkpoint-name-id",
-    "filter-broker",
-    "filter-daemon",
-    "filter-keeper",
-    "gzip-bomb",
-    "host-block-devices",
-    "host-cmdline",
-    "host-diskstats",
-    "host-loop-files",
+    "filter-keeper",  # CRIU, which it starts, cannot work behind a filter
     "host-memory",
     "host-mount-ids",
-    "host-partitions",
-    "host-proc-fs",
-    "host-stat",
-    "host-uptime",
-    "host-vmstat",
-    "http-bare-feed",
-    "http-bare-return",
-    "http-chunked-twice",
-    "http-chunks-and-length",
-    "http-coding-unknown",
-    "http-folded",
-    "http-identity-chunked",
-    "http-length-and-chunks",
-    "http-method-strange",
-    "http-no-name",
-    "http-nul",
-    "http-space-before-colon",
-    "http-target-control",
-    "http-two-hosts",
-    "http-two-lengths",
-    "image-bomb",
-    "image-free-name",
-    "init-affinity",
-    "init-ioprio",
-    "init-prlimit",
-    "init-prlimit-as",
-    "init-prlimit-cpu",
-    "init-prlimit-fsize",
-    "init-prlimit-nproc",
-    "init-prlimit-sigpending",
-    "init-scheduler",
-    "init-setpriority",
-    "init-setpriority-user",
-    "init-signal-queue",
-    "inotify-instances",
-    "memory-tcp-sockets",
-    "oom-score-broker",
-    "oom-score-daemon",
-    "oom-score-keeper",
-    "posix-queues",
-    "quota-image",
-    "silent-init-pause",
-    "slow-body",
-    "template-free-name",
-    "template-shadow-first",
-    "volume-device-info",
-    "volume-fifo",
-    "volume-pool-info",
-    "volume-read-only-flag",
-    "volume-snapshot",
-    "volume-socket",
-    "volume-socket-read-only",
-    "volume-space-info",
-    "volume-subvolume",
-    "volume-subvolume-info",
+    "memory-tcp-sockets",  # connections that nobody accepts yet are charged to nobody
 }
-# Those among them whose proof needs more of the machine than a busy one has in a few seconds: either verdict is fine
-# until they are mended.
+# Either verdict is fine until it is mended: where the kernel lets volumes be shared, FIFOs lead across.
 SOMETIMES = {
-    "host-files",
-    "host-inodes",
-    "host-loadavg",
-    "queued-signals",
-    "timers",
-}
-# On daemons of their own.
-HARMFUL_EXPECTED_TO_BREAK = {
-    "api-half-connections",
-    "api-idle-connections",
+    "volume-fifo",
 }
 
 
 @pytest.fixture(scope="module")
 def victim(tiny_tar):
-    with harness.running(images={"tiny": tiny_tar}) as d:
+    with harness.running("--share-volumes", "fenced", images={"tiny": tiny_tar}) as d:
         yield d
 
 
@@ -191,7 +117,7 @@ def test_a_daemon_stands_what_could_harm_one(tiny_tar, name):
         d.api.import_image("tiny", tiny_tar)
         done = d.cli("attack", "--image", "tiny", "--harmful", "--json", "--only", name, timeout=harness.DEADLINE * 10)
         seen = {a["name"]: a for a in json.loads(done.stdout)["attempts"]}
-        assert (seen[name]["verdict"] == "broke") == (name in HARMFUL_EXPECTED_TO_BREAK), seen[name]
+        assert seen[name]["verdict"] == "held", seen[name]
     finally:
         d.kill_everything()
         assert d.teardown().returncode == 0

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -53,7 +55,39 @@ static bool get_some(int (*one)(void), int want, const char *what, char *why, si
     return true;
 }
 
-/* ---- BPF's memory: every socket filter is compiled ---- */
+/* ---- BPF's memory: every filter is compiled ---- */
+
+static bool attach_to_socket(const struct sock_fprog *prog)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, prog, sizeof(*prog)) == 0;
+}
+
+/* A process that has as many of its own as one may; it stays. */
+static int filtered_process(const struct sock_fprog *prog)
+{
+    int ends[2], got = 0, e = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, prog) < 0)
+            e = errno;
+        while (e == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, prog) == 0)
+            ;
+        (void)!write(ends[1], &e, sizeof(e));
+        for (;;)
+            (void)pause();
+    }
+    (void)close(ends[1]);
+    if (pid > 0 && read(ends[0], &e, sizeof(e)) == (ssize_t)sizeof(e))
+        got = e == 0;
+    (void)close(ends[0]);
+    if (!got && e)
+        errno = e;
+    return got ? 0 : -1;
+}
 
 static int one_filter(void)
 {
@@ -61,15 +95,8 @@ static int one_filter(void)
     struct sock_fprog prog = { .len = FILTER_LEN, .filter = code };
     for (int i = 0; i < FILTER_LEN - 1; i++)
         code[i] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, (unsigned)i);
-    code[FILTER_LEN - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) < 0) {
-        int e = errno;
-        (void)close(fd);
-        errno = e;
-        return -1;
-    }
-    return fd;
+    code[FILTER_LEN - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    return attach_to_socket(&prog) ? 0 : filtered_process(&prog);
 }
 
 /* ---- the others ---- */
@@ -256,7 +283,7 @@ static int one_tcp_buffer(void)
         return get_some(one_##name_, few_, what_, why, n); \
     }
 
-RESOURCE(filter, 12000, 4, "a socket filter")
+RESOURCE(filter, 12000, 4, "a filter")
 RESOURCE(inotify, MOST, 4, "an inotify instance")
 RESOURCE(watch, MOST, 64, "a watch")
 RESOURCE(pty, 6000, 2, "a terminal")

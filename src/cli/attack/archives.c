@@ -112,10 +112,11 @@ static void run_twice(struct attack *a, const struct attempt_row *self, struct t
 
 /* ---- bombs ---- */
 
-/* A tar with one file of zeros, packed: BOMB_MB in 190 KB. */
+/* A tar with one file of one letter, packed: BOMB_MB in 190 KB. Zeros would become a hole, which takes no
+ * room. */
 static void pack_bomb(struct buf *out)
 {
-    static char zeros[65536];
+    char letters[65536], zeros[1024] = { 0 };
     struct buf head = BUF_INIT(4096);
     z_stream z = { 0 };
     char packed[65536];
@@ -128,9 +129,10 @@ static void pack_bomb(struct buf *out)
     (void)snprintf(head.data + 148, 8, "%06o", sum);
     if (deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
         return;
+    memset(letters, 'a', sizeof(letters));
     for (int i = -1; i <= BOMB_MB * 16; i++) {
-        z.next_in = (Bytef *)(i < 0 ? head.data : zeros);
-        z.avail_in = i < 0 ? 512 : i == BOMB_MB * 16 ? 1024 : sizeof(zeros);
+        z.next_in = (Bytef *)(i < 0 ? head.data : i == BOMB_MB * 16 ? zeros : letters);
+        z.avail_in = i < 0 ? 512 : i == BOMB_MB * 16 ? sizeof(zeros) : sizeof(letters);
         do {
             z.next_out = (Bytef *)packed;
             z.avail_out = sizeof(packed);
@@ -271,7 +273,7 @@ static const struct attempt_row rows[] = {
     { .name = "zip-dotdot", .category = "archives", .title = "a zip member with ..", .run = run_zip, .text = "../attack-slipped" },
     { .name = "zip-absolute", .category = "archives", .title = "a zip member with an absolute name", .run = run_zip, .text = OUT },
     { .name = "zip-backslash", .category = "archives", .title = "a zip member with ..\\", .run = run_zip, .text = "..\\attack-slipped" },
-    { .name = "gzip-bomb", .category = "archives", .title = "192 MB of zeros", .run = run_bomb },
+    { .name = "gzip-bomb", .category = "archives", .title = "192 MB of one letter", .run = run_bomb },
     IMAGE("dotdot", "a layer with ..", "../../../../../../../../tmp/", '0'),
     IMAGE("absolute", "a layer with an absolute name", "/tmp/", '0'),
     IMAGE("symlink", "a layer that writes through its own link", "out/", '2'),

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -170,6 +172,13 @@ static pid_t process_of(struct attack *a, const char *name, struct trial *t)
     return top;
 }
 
+static bool may_lower_oom_score(void)
+{
+    _cleanup_free_ char *text = proc_file(getpid(), "status");
+    const char *set = strstr(text, "\nCapEff:");
+    return set && (strtoull(set + strlen("\nCapEff:"), NULL, 16) >> CAP_SYS_RESOURCE & 1);
+}
+
 static void run_oom(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     pid_t pid = process_of(a, self->more, t);
@@ -179,6 +188,8 @@ static void run_oom(struct attack *a, const struct attempt_row *self, struct tri
     long v = strtol(text, NULL, 10);
     if (v < 0)
         trial_held(t, "oom_score_adj is %ld", v);
+    else if (geteuid() == 0 && !may_lower_oom_score())
+        trial_not_here(t, "root lacks CAP_SYS_RESOURCE on this machine, so nobody can lower it");
     else
         trial_broke(t, "oom_score_adj is %ld: the kernel may kill it before a sandbox", v);
 }

@@ -60,7 +60,9 @@ int e2b_name_own(const struct request *req, const char *text, struct e2b_name *r
 {
     int r = e2b_name_parse(req, text, ret_name, err);
     if (r >= 0 && ret_name->team[0])
-        r = err_name(err, EPERM, "forbidden", "template '%s' is another team's", ret_name->ref);
+        r = err_name(err, EPERM, "forbidden",
+                     "the name '%s' is another team's; leave the team out to use your own",
+                     ret_name->ref);
     return r;
 }
 
