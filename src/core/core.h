@@ -24,7 +24,7 @@ struct core_config {
     unsigned usage_keep_days;  /* 0: for ever */
     int archive_fd;            /* the program warren-archive (O_PATH), kept; 0 or below: none */
     const char *network_limits, *network_limits_most; /* as limits.h reads them; NULL: none */
-    int broker_fd; /* the link to warren-broker; 0 or below: none */
+    int broker_fd;              /* the link to warren-broker; 0 or below: none */
     uint64_t memory_promise_mb; /* what limits of running sandboxes may add up to; 0: no bound */
     /* registries of images; the texts may be NULL */
     const char *default_registry; /* the host of names that have none */

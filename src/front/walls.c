@@ -15,7 +15,7 @@
 
 #define LOG_MODULE "warrend"
 
-/* Not a list of what is allowed: SQLite, OpenSSL, libcurl and libmicrohttpd are here, and uacme, which it
+/* Not a list of what is allowed: SQLite, OpenSSL and libcurl are here, and uacme, which it
  * runs, and what they call changes with the system's updates. These are calls that none of them has a use
  * for, and with which a process that is taken over attacks the kernel or its neighbours. */
 static const char *const refused[] = {
