@@ -20,13 +20,18 @@
 #include "base/fd.h"
 #include "init/envp.h"
 
+#define PENDING_MAX \
+    256 /* signals that may wait for us: the kernel walks all of them for each that we read */
+
 static struct {
     int procs_fds[LAUNCH_PROCS_MAX];
     size_t procs_n;
     uint64_t cookie[2];
-    struct rlimit nofile; /* as we were started: what a command gets unless it says */
-    bool nofile_differs;  /* from our own, which we raise */
-    bool groups_differ;   /* we have supplementary groups to shed */
+    struct rlimit nofile;  /* as we were started: what a command gets unless it says */
+    bool nofile_differs;   /* from our own, which we raise */
+    struct rlimit pending; /* likewise */
+    bool pending_differs;  /* from our own, which we lower */
+    bool groups_differ;    /* we have supplementary groups to shed */
 } setup;
 
 void launch_setup(const int *procs_fds, size_t n, const uint64_t cookie[2])
@@ -42,6 +47,11 @@ void launch_setup(const int *procs_fds, size_t n, const uint64_t cookie[2])
         struct rlimit ours = { setup.nofile.rlim_max, setup.nofile.rlim_max };
         setup.nofile_differs =
             setup.nofile.rlim_cur != ours.rlim_cur && setrlimit(RLIMIT_NOFILE, &ours) == 0;
+    }
+    if (getrlimit(RLIMIT_SIGPENDING, &setup.pending) == 0) {
+        struct rlimit ours = { PENDING_MAX, setup.pending.rlim_max };
+        setup.pending_differs =
+            setup.pending.rlim_cur > PENDING_MAX && setrlimit(RLIMIT_SIGPENDING, &ours) == 0;
     }
 }
 
@@ -88,6 +98,8 @@ static int child_limits(const struct launch *l)
     int r = child_join_v1();
     if (r < 0)
         return r;
+    if (setup.pending_differs && setrlimit(RLIMIT_SIGPENDING, &setup.pending) < 0)
+        return -errno;
     struct rlimit lim = setup.nofile;
     if (l->nofile) {
         rlim_t n = l->nofile < lim.rlim_max ? l->nofile : lim.rlim_max;
