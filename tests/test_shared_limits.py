@@ -225,12 +225,13 @@ def test_sandboxes_go_before_the_daemon_when_memory_runs_out(daemon, api, tiny):
     assert api.out(tiny, "echo 1000 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj") == "1000\n"
     with open("/proc/self/status") as f:
         effective = int(next(line for line in f if line.startswith("CapEff")).split()[1], 16)
-    if not effective >> 24 & 1:
-        pytest.skip("protecting a process needs CAP_SYS_RESOURCE, which this machine's root has not")
+    # Protecting a process needs CAP_SYS_RESOURCE: where root lacks it, the daemon stays below sandboxes all the same.
+    able = bool(effective >> 24 & 1)
     for program in "warrend", "warren-keeper", "warren-broker", "warren-launcher":
         for pid in daemon.pids(program):
-            assert oom_of(pid) == -900, program
-    assert api.exec(tiny, "echo 499 > /proc/self/oom_score_adj")["exit_code"] != 0
+            assert oom_of(pid) == (-900 if able else 0), program
+    if able:
+        assert api.exec(tiny, "echo 499 > /proc/self/oom_score_adj")["exit_code"] != 0
 
 
 SOCKETS = """
