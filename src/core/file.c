@@ -45,7 +45,7 @@ int file_begin(struct core *core, const struct sandbox *s, const struct file_ask
     r = init_conn_open(core_run_dir(core), s->id, &call->conn, err);
     if (r < 0)
         return r;
-    r = init_conn_send(&call->conn, WIRE_FILE, b.data, b.len, BEGIN_MS);
+    r = init_conn_begin(&call->conn, WIRE_FILE, b.data, b.len, BEGIN_MS);
     if (r < 0)
         return init_conn_lost(err, r, s->id);
     *ret_call = take_ptr(call);

@@ -158,6 +158,13 @@ int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size
     return send_all(c, &(struct msghdr){ .msg_iov = iov, .msg_iovlen = n ? 2 : 1 }, timeout_ms);
 }
 
+int init_conn_begin(struct init_conn *c, enum wire_type type, const void *p, size_t n,
+                    int timeout_ms)
+{
+    int r = init_conn_send(c, type, p, n, timeout_ms);
+    return r == -ECONNRESET ? 0 : r;
+}
+
 int init_conn_send_frames(struct init_conn *c, const struct buf *frames, int timeout_ms)
 {
     struct iovec iov = { frames->data, frames->len };

@@ -38,6 +38,10 @@ void init_conn_done(struct init_conn *c);
 /* Sends a whole frame, waiting for room at most timeout_ms. */
 int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size_t n,
                    int timeout_ms);
+/* The first frame of an operation. An init that refuses whoever comes may have closed already: why is then
+ * there to be read, so that is no failure. */
+int init_conn_begin(struct init_conn *c, enum wire_type type, const void *p, size_t n,
+                    int timeout_ms);
 /* Whole frames that were made before, at once. */
 int init_conn_send_frames(struct init_conn *c, const struct buf *frames, int timeout_ms);
 /* 0 and a frame; -ETIMEDOUT, -ECANCELED (hangup_fd's peer went away), -ECONNRESET (init did),

@@ -115,7 +115,7 @@ static int stream_open(struct core *core, const struct sandbox *s, enum wire_typ
     int r = init_conn_open(core_run_dir(core), s->id, &st->conn, err);
     if (r < 0)
         return r;
-    r = init_conn_send(&st->conn, type, payload->data, payload->len, INIT_ANSWER_MS);
+    r = init_conn_begin(&st->conn, type, payload->data, payload->len, INIT_ANSWER_MS);
     if (r < 0)
         return init_conn_lost(err, r, s->id);
     struct init_frame f;
@@ -297,7 +297,7 @@ static int control(struct core *core, const struct sandbox *s, enum wire_type ty
     int r = init_conn_open(core_run_dir(core), s->id, &c, err);
     if (r < 0)
         return r;
-    r = init_conn_send(&c, type, payload->data, payload->len, timeout_ms);
+    r = init_conn_begin(&c, type, payload->data, payload->len, timeout_ms);
     if (r >= 0)
         r = init_conn_recv(&c, timeout_ms, -1, &f);
     if (r < 0)

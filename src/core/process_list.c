@@ -20,7 +20,7 @@ static int list_each(struct core *core, const struct sandbox *s, bool all,
         return r;
     r = wire_put_u64(&b, WIRE_T_FLAGS, all ? WIRE_F_ALL : 0);
     if (r >= 0)
-        r = init_conn_send(&c, WIRE_LIST, b.data, b.len, INIT_ANSWER_MS);
+        r = init_conn_begin(&c, WIRE_LIST, b.data, b.len, INIT_ANSWER_MS);
     while (r >= 0) {
         struct init_frame f;
         r = init_conn_recv(&c, INIT_ANSWER_MS, -1, &f);
