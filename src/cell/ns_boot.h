@@ -10,10 +10,11 @@
 #include "cell/ns.h"
 
 #define NS_BOOT_PATH "/proc/sys/kernel/random/boot_id" /* inside */
-#define NS_BOOT_DIR "boots"       /* of the furniture: a file a cell, by its id */
-#define NS_BOOT_SIZE 37           /* 36 characters and the NUL */
-#define NS_STAT_PATH "/proc/stat" /* inside */
-#define NS_STAT_SUFFIX ".stat"    /* of the file in NS_BOOT_DIR that is shown there */
+#define NS_BOOT_DIR "boots"         /* of the furniture: a file a cell, by its id */
+#define NS_BOOT_SHOWN "boots-shown" /* the same read-only: what cells get a file of */
+#define NS_BOOT_SIZE 37             /* 36 characters and the NUL */
+#define NS_STAT_PATH "/proc/stat"   /* inside */
+#define NS_STAT_SUFFIX ".stat"      /* of the file in NS_BOOT_DIR that is shown there */
 
 bool ns_boot_valid(const char *text);
 /* What cell `id` will show: `known`, or a new one if that is ""; and that it was `uptime_s` ago. */

@@ -25,74 +25,73 @@
  * found once; the kernel shows the same ones in every cell. Laid in this order. */
 static const struct {
     enum ns_mask_kind kind;
-    bool in_sys;
     const char *path;
 } known_masks[] = {
-    { NS_HIDE_DIR, false, "acpi" },
-    { NS_HIDE_DIR, false, "asound" },
-    { NS_HIDE_DIR, false, "bus" },
-    { NS_HIDE_DIR, false, "driver" },
-    { NS_HIDE_DIR, false, "dynamic_debug" },
-    { NS_HIDE_DIR, false, "fs" },
-    { NS_HIDE_DIR, false, "irq" },
-    { NS_HIDE_DIR, false, "mpt" },
-    { NS_HIDE_DIR, false, "pressure" },
-    { NS_HIDE_DIR, false, "scsi" },
-    { NS_HIDE_DIR, false, "tty" },
-    { NS_HIDE_FILE, false, "allocinfo" },
-    { NS_HIDE_FILE, false, "bootconfig" },
-    { NS_HIDE_FILE, false, "buddyinfo" },
-    { NS_HIDE_FILE, false, "config.gz" },
-    { NS_HIDE_FILE, false, "consoles" },
-    { NS_HIDE_FILE, false, "diskstats" },
-    { NS_HIDE_FILE, false, "interrupts" },
-    { NS_HIDE_FILE, false, "iomem" },
-    { NS_HIDE_FILE, false, "ioports" },
-    { NS_HIDE_FILE, false, "kallsyms" },
-    { NS_HIDE_FILE, false, "kcore" },
-    { NS_HIDE_FILE, false, "key-users" },
-    { NS_HIDE_FILE, false, "keys" },
-    { NS_HIDE_FILE, false, "kmsg" },
-    { NS_HIDE_FILE, false, "kpagecgroup" },
-    { NS_HIDE_FILE, false, "kpagecount" },
-    { NS_HIDE_FILE, false, "kpageflags" },
-    { NS_HIDE_FILE, false, "latency_stats" },
-    { NS_HIDE_FILE, false, "mdstat" },
-    { NS_HIDE_FILE, false, "modules" },
-    { NS_HIDE_FILE, false, "mtrr" },
-    { NS_HIDE_FILE, false, "pagetypeinfo" },
-    { NS_HIDE_FILE, false, "sched_debug" },
-    { NS_HIDE_FILE, false, "schedstat" },
-    { NS_HIDE_FILE, false, "slabinfo" },
-    { NS_HIDE_FILE, false, "softirqs" },
-    { NS_HIDE_FILE, false, "sysrq-trigger" },
-    { NS_HIDE_FILE, false, "timer_list" },
-    { NS_HIDE_FILE, false, "timer_stats" },
-    { NS_HIDE_FILE, false, "vmallocinfo" },
-    { NS_HIDE_FILE, false, "zoneinfo" },
-    { NS_SHOW, false, "cgroups" },
-    { NS_SHOW, false, "cmdline" },
-    { NS_SHOW, false, "loadavg" },
-    { NS_SHOW, false, "partitions" },
-    { NS_SHOW, false, "swaps" },
-    { NS_SHOW, false, "vmstat" },
-    { NS_READONLY, false, "sys" },
-    { NS_HIDE_DIR, false, "sys/dev" },
-    { NS_SHOW, false, "sys/fs" },
-    { NS_SHOW, false, "sys/kernel/pty" },
-    { NS_HIDE_DIR, true, "block" },
-    { NS_HIDE_DIR, true, "bus" },
-    { NS_HIDE_DIR, true, "dev" },
-    { NS_HIDE_DIR, true, "firmware" },
-    { NS_HIDE_DIR, true, "fs" },
-    { NS_HIDE_DIR, true, "hypervisor" },
-    { NS_HIDE_DIR, true, "kernel" },
-    { NS_HIDE_DIR, true, "module" },
-    { NS_HIDE_DIR, true, "power" },
-    { NS_SHOW, true, "class" },
-    { NS_KEEP, true, "class/net" },
-    { NS_SHOW, true, "devices" },
-    { NS_KEEP, true, "devices/virtual/net" },
+    { NS_HIDE_DIR, "proc/acpi" },
+    { NS_HIDE_DIR, "proc/asound" },
+    { NS_HIDE_DIR, "proc/bus" },
+    { NS_HIDE_DIR, "proc/driver" },
+    { NS_HIDE_DIR, "proc/dynamic_debug" },
+    { NS_HIDE_DIR, "proc/fs" },
+    { NS_HIDE_DIR, "proc/irq" },
+    { NS_HIDE_DIR, "proc/mpt" },
+    { NS_HIDE_DIR, "proc/pressure" },
+    { NS_HIDE_DIR, "proc/scsi" },
+    { NS_HIDE_DIR, "proc/tty" },
+    { NS_HIDE_FILE, "proc/allocinfo" },
+    { NS_HIDE_FILE, "proc/bootconfig" },
+    { NS_HIDE_FILE, "proc/buddyinfo" },
+    { NS_HIDE_FILE, "proc/config.gz" },
+    { NS_HIDE_FILE, "proc/consoles" },
+    { NS_HIDE_FILE, "proc/diskstats" },
+    { NS_HIDE_FILE, "proc/interrupts" },
+    { NS_HIDE_FILE, "proc/iomem" },
+    { NS_HIDE_FILE, "proc/ioports" },
+    { NS_HIDE_FILE, "proc/kallsyms" },
+    { NS_HIDE_FILE, "proc/kcore" },
+    { NS_HIDE_FILE, "proc/key-users" },
+    { NS_HIDE_FILE, "proc/keys" },
+    { NS_HIDE_FILE, "proc/kmsg" },
+    { NS_HIDE_FILE, "proc/kpagecgroup" },
+    { NS_HIDE_FILE, "proc/kpagecount" },
+    { NS_HIDE_FILE, "proc/kpageflags" },
+    { NS_HIDE_FILE, "proc/latency_stats" },
+    { NS_HIDE_FILE, "proc/mdstat" },
+    { NS_HIDE_FILE, "proc/modules" },
+    { NS_HIDE_FILE, "proc/mtrr" },
+    { NS_HIDE_FILE, "proc/pagetypeinfo" },
+    { NS_HIDE_FILE, "proc/sched_debug" },
+    { NS_HIDE_FILE, "proc/schedstat" },
+    { NS_HIDE_FILE, "proc/slabinfo" },
+    { NS_HIDE_FILE, "proc/softirqs" },
+    { NS_HIDE_FILE, "proc/sysrq-trigger" },
+    { NS_HIDE_FILE, "proc/timer_list" },
+    { NS_HIDE_FILE, "proc/timer_stats" },
+    { NS_HIDE_FILE, "proc/vmallocinfo" },
+    { NS_HIDE_FILE, "proc/zoneinfo" },
+    { NS_SHOW, "proc/cgroups" },
+    { NS_SHOW, "proc/cmdline" },
+    { NS_SHOW, "proc/loadavg" },
+    { NS_SHOW, "proc/partitions" },
+    { NS_SHOW, "proc/swaps" },
+    { NS_SHOW, "proc/vmstat" },
+    { NS_READONLY, "proc/sys" },
+    { NS_HIDE_DIR, "proc/sys/dev" },
+    { NS_SHOW, "proc/sys/fs" },
+    { NS_SHOW, "proc/sys/kernel/pty" },
+    { NS_HIDE_DIR, "sys/block" },
+    { NS_HIDE_DIR, "sys/bus" },
+    { NS_HIDE_DIR, "sys/dev" },
+    { NS_HIDE_DIR, "sys/firmware" },
+    { NS_HIDE_DIR, "sys/fs" },
+    { NS_HIDE_DIR, "sys/hypervisor" },
+    { NS_HIDE_DIR, "sys/kernel" },
+    { NS_HIDE_DIR, "sys/module" },
+    { NS_HIDE_DIR, "sys/power" },
+    { NS_SHOW, "sys/class" },
+    { NS_KEEP, "sys/class/net" },
+    { NS_SHOW, "sys/devices" },
+    { NS_KEEP, "sys/devices/virtual/net" },
 };
 
 _Static_assert(ARRAY_LEN(known_masks) <= NS_MASKS_MAX, "none is left out");
@@ -112,9 +111,9 @@ static const char *over_it(enum ns_mask_kind kind, const char *path)
 static void find_masks(struct ns_host *h)
 {
     for (size_t i = 0; i < ARRAY_LEN(known_masks); i++) {
-        struct ns_mask m = { known_masks[i].kind, known_masks[i].in_sys, known_masks[i].path, "" };
-        char path[NS_PATH_SIZE + 8];
-        (void)snprintf(path, sizeof(path), "/%s/%s", m.in_sys ? "sys" : "proc", m.path);
+        struct ns_mask m = { known_masks[i].kind, known_masks[i].path, "" };
+        char path[NS_PATH_SIZE];
+        (void)snprintf(path, sizeof(path), "/%s", m.path);
         const char *over = over_it(m.kind, path);
         if (over)
             (void)snprintf(m.over, sizeof(m.over), NS_SHOW_DIR "/%s", over);
@@ -181,17 +180,24 @@ static int furnish(int base, const char *name, const char *size, uint64_t attrs,
     return mount_place_at(fs, base, name, err);
 }
 
-/* Boot ids are made while cells are: this one stays writable, by root alone. Without a limit statfs(2)
- * says nothing of how much is used, and so of how many cells there are. */
+/* Boot ids are made while cells are: this one stays writable, by root alone, and cells get their files through a second
+ * mount of it that is read-only. Without a limit statfs(2) says nothing of how much is used, and so of how many cells
+ * there are. */
 static int make_boots(int base, struct err *err)
 {
     static const struct mount_option options[] = { { "mode", "0755" },
                                                    { "size", "0" },
                                                    { "nr_inodes", "0" } };
-    _cleanup_fd_ int fs = -1;
+    _cleanup_fd_ int fs = -1, shown = -1;
     int r = mount_new("tmpfs", options, ARRAY_LEN(options),
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV, &fs, err);
-    return r < 0 ? r : mount_place_at(fs, base, NS_BOOT_DIR, err);
+    if (r == 0)
+        r = mount_place_at(fs, base, NS_BOOT_DIR, err);
+    if (r == 0)
+        r = mount_clone(fs, "", &shown, err);
+    if (r == 0)
+        r = mount_set_flags(shown, MOUNT_ATTR_RDONLY, err);
+    return r < 0 ? r : mount_place_at(shown, base, NS_BOOT_SHOWN, err);
 }
 
 /* For programs of the keeper's that remember things while the machine is up. */
@@ -208,7 +214,8 @@ static int make_furniture(const char *path, struct err *err)
     _cleanup_fd_ int base = open_in(AT_FDCWD, path, err);
     if (base < 0)
         return base;
-    static const char *const hooks[] = { "root", "proc", "sys", "own-dev", "cache", NS_BOOT_DIR };
+    static const char *const hooks[] = { "root",  "proc",      "sys",        "own-dev",
+                                         "cache", NS_BOOT_DIR, NS_BOOT_SHOWN };
     for (size_t i = 0; i < ARRAY_LEN(hooks); i++) /* where a cell's child assembles its parts */
         if (mkdirat(base, hooks[i], 0711) < 0 && errno != EEXIST)
             return err_set(err, errno, "cannot make the furniture");

@@ -21,8 +21,7 @@ enum ns_mask_kind {
 
 struct ns_mask {
     enum ns_mask_kind kind;
-    bool in_sys;             /* else in proc */
-    const char *path;        /* below it: "kcore" */
+    const char *path;        /* below the furniture: "proc/kcore" */
     char over[NS_PATH_SIZE]; /* of the furniture: what lies over it; or "" */
 };
 

@@ -258,8 +258,8 @@ static int place_of(const void *arg, size_t i, char *out, size_t size)
         [META_EMPTY] = NS_SHOW_DIR "/" NS_SHOW_EMPTY,
         [META_NOTHING] = NS_SHOW_DIR "/" NS_SHOW_NOTHING,
         [META_SHOWN] = NS_SHOW_DIR,
-        [META_BOOT] = NS_BOOT_DIR,
-        [META_STAT] = NS_BOOT_DIR,
+        [META_BOOT] = NS_BOOT_SHOWN,
+        [META_STAT] = NS_BOOT_SHOWN,
         [META_SHM] = shm,
     };
     const struct story *s = arg;

@@ -146,6 +146,13 @@ int mount_place_at(int mount_fd, int dirfd, const char *path, struct err *err)
     return r < 0 ? err_wrap(err, r, "'%s'", path) : 0;
 }
 
+int mount_bind(const char *source, const char *target, struct err *err)
+{
+    if (mount(source, target, NULL, MS_BIND, NULL) < 0)
+        return err_set(err, errno, "cannot put a mount over '%s'", target);
+    return 0;
+}
+
 int mount_own_namespace(struct err *err)
 {
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
