@@ -202,6 +202,23 @@ def test_sockets_in_a_volume_lead_nowhere(careful):
     api.ok("DELETE", "/v1/volumes/v")
 
 
+def test_pipes_in_a_volume_cannot_be_opened(careful):
+    """They carry bytes even from a sandbox that may only read the volume."""
+    api = careful.api
+    api.ok("POST", "/v1/volumes", {"name": "v", "size_mb": 64})
+    box = api.create(volumes=[{"volume": "v", "path": "/data"}])["id"]
+    api.out(box, "mkfifo /data/pipe /tmp/pipe")
+    assert api.out(box, "echo through > /tmp/pipe & cat /tmp/pipe") == "through\n"  # its own
+    if not api.ok("GET", "/v1/host")["features"]["volume_fence"]:
+        return  # the volume is in one sandbox at a time
+    spec = {"volumes": [{"volume": "v", "path": "/data", "read_only": True}]}
+    for who in box, api.create(**spec)["id"]:
+        for way in "cat /data/pipe", "echo x > /data/pipe", "echo x 1<> /data/pipe":
+            done = api.exec(who, way)
+            assert done["exit_code"] and "Operation not permitted" in done["stderr"], (way, done)
+    assert api.out(box, "rm /data/pipe && ls -A /data") == ""
+
+
 def test_a_volume_that_is_not_fenced_is_in_one_sandbox_at_a_time(careful):
     api = careful.api
     if api.ok("GET", "/v1/host")["features"]["volume_fence"]:

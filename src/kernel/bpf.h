@@ -19,7 +19,7 @@
 #define BPF_MASK(dst_, imm_) BPF_INSN(BPF_ALU64 | BPF_AND | BPF_K, dst_, 0, 0, imm_)
 #define BPF_OR_REG(dst_, src_) BPF_INSN(BPF_ALU64 | BPF_OR | BPF_X, dst_, src_, 0, 0)
 #define BPF_SHIFT_RIGHT(dst_, imm_) BPF_INSN(BPF_ALU64 | BPF_RSH | BPF_K, dst_, 0, 0, imm_)
-/* size_: BPF_W or BPF_DW */
+/* size_: BPF_H, BPF_W or BPF_DW */
 #define BPF_LOAD(size_, dst_, base_, off_) \
     BPF_INSN(BPF_LDX | BPF_MEM | (size_), dst_, base_, off_, 0)
 #define BPF_STORE(size_, base_, off_, src_) \
@@ -29,6 +29,8 @@
     BPF_INSN(BPF_STX | BPF_ATOMIC | BPF_DW, base_, src_, off_, BPF_ADD)
 #define BPF_JUMP_EQ(dst_, imm_, to_) BPF_INSN(BPF_JMP | BPF_JEQ | BPF_K, dst_, 0, to_, imm_)
 #define BPF_JUMP_NE(dst_, imm_, to_) BPF_INSN(BPF_JMP | BPF_JNE | BPF_K, dst_, 0, to_, imm_)
+/* Of the lower half: an immediate value is sign-extended where all of the register is compared. */
+#define BPF_JUMP32_NE(dst_, imm_, to_) BPF_INSN(BPF_JMP32 | BPF_JNE | BPF_K, dst_, 0, to_, imm_)
 #define BPF_JUMP_GE(dst_, imm_, to_) BPF_INSN(BPF_JMP | BPF_JGE | BPF_K, dst_, 0, to_, imm_)
 #define BPF_JUMP(to_) BPF_INSN(BPF_JMP | BPF_JA, 0, 0, to_, 0)
 #define BPF_CALL_FN(fn_) BPF_INSN(BPF_JMP | BPF_CALL, 0, 0, 0, fn_)

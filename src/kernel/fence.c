@@ -1,6 +1,8 @@
 #include "kernel/fence.h"
 
+#include <linux/magic.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "kernel/bpf.h"
@@ -10,22 +12,46 @@
 struct places {
     int net_of_sock; /* struct sock: its network namespace */
     int sock_of_socket;
+    int inode_of_file, mode_of_inode, super_of_inode, magic_of_super;
 };
 
 static int find_places(const struct btf *btf, struct places *ret)
 {
     int common = btf_offset(btf, "sock", "__sk_common");
     int net = btf_offset(btf, "sock_common", "skc_net");
-    int sock = btf_offset(btf, "socket", "sk");
-    if (common < 0 || net < 0 || sock < 0)
+    struct places p = {
+        .net_of_sock = common + net,
+        .sock_of_socket = btf_offset(btf, "socket", "sk"),
+        .inode_of_file = btf_offset(btf, "file", "f_inode"),
+        .mode_of_inode = btf_offset(btf, "inode", "i_mode"),
+        .super_of_inode = btf_offset(btf, "inode", "i_sb"),
+        .magic_of_super = btf_offset(btf, "super_block", "s_magic"),
+    };
+    if (common < 0 || net < 0 || p.sock_of_socket < 0 || p.inode_of_file < 0 ||
+        p.mode_of_inode < 0 || p.super_of_inode < 0 || p.magic_of_super < 0)
         return -ENOENT;
-    *ret = (struct places){ common + net, sock };
+    *ret = p;
     return 0;
 }
 
-/* The first two arguments are who connects or sends, and who is to receive: struct sock, or struct socket that
- * leads to one. 1 lets it be, 0 is EPERM. */
-static int load(int function, const struct places *p, bool by_socket)
+static int load(int function, const struct bpf_insn *program, size_t n)
+{
+    /* Security hooks are for programs whose licence the kernel knows to be its own: these instructions may be used under
+     * either. */
+    union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_LSM,
+                            .expected_attach_type = BPF_LSM_CGROUP,
+                            .attach_btf_id = (uint32_t)function,
+                            .insns = BPF_ADDRESS(program),
+                            .insn_cnt = (uint32_t)n,
+                            .license = BPF_ADDRESS("Dual BSD/GPL") };
+    return bpf_do(BPF_PROG_LOAD, &attr);
+}
+
+/* In each of the programs 1 lets it be, 0 is EPERM.
+ *
+ * The first two arguments are who connects or sends, and who is to receive: struct sock, or struct socket that
+ * leads to one. */
+static int load_sockets(int function, const struct places *p, bool by_socket)
 {
     int sk = p->sock_of_socket, net = p->net_of_sock;
     const struct bpf_insn nothing = BPF_JUMP(0);
@@ -41,15 +67,37 @@ static int load(int function, const struct places *p, bool by_socket)
         BPF_SET(BPF_REG_0, 0),
         BPF_END_IT(),
     };
-    /* Security hooks are for programs whose licence the kernel knows to be its own: these instructions may be used under
-     * either. */
-    union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_LSM,
-                            .expected_attach_type = BPF_LSM_CGROUP,
-                            .attach_btf_id = (uint32_t)function,
-                            .insns = BPF_ADDRESS(program),
-                            .insn_cnt = ARRAY_LEN(program),
-                            .license = BPF_ADDRESS("Dual BSD/GPL") };
-    return bpf_do(BPF_PROG_LOAD, &attr);
+    return load(function, program, ARRAY_LEN(program));
+}
+
+static int load_connect(int function, const struct places *p)
+{
+    return load_sockets(function, p, false);
+}
+
+static int load_send(int function, const struct places *p)
+{
+    return load_sockets(function, p, true);
+}
+
+/* The argument is the struct file that is being opened. Volumes are on btrfs; a cell's root is an overlay, where pipes are
+ * the cell's own. */
+static int load_open(int function, const struct places *p)
+{
+    const struct bpf_insn program[] = {
+        BPF_LOAD(BPF_DW, BPF_REG_2, BPF_REG_1, 0),
+        BPF_LOAD(BPF_DW, BPF_REG_2, BPF_REG_2, (int16_t)p->inode_of_file),
+        BPF_LOAD(BPF_H, BPF_REG_3, BPF_REG_2, (int16_t)p->mode_of_inode),
+        BPF_SET(BPF_REG_0, 1),
+        BPF_MASK(BPF_REG_3, S_IFMT),
+        BPF_JUMP_NE(BPF_REG_3, S_IFIFO, 4),
+        BPF_LOAD(BPF_DW, BPF_REG_2, BPF_REG_2, (int16_t)p->super_of_inode),
+        BPF_LOAD(BPF_DW, BPF_REG_2, BPF_REG_2, (int16_t)p->magic_of_super),
+        BPF_JUMP32_NE(BPF_REG_2, (int32_t)BTRFS_SUPER_MAGIC, 1),
+        BPF_SET(BPF_REG_0, 0),
+        BPF_END_IT(),
+    };
+    return load(function, program, ARRAY_LEN(program));
 }
 
 /* Not a link, which would end with whoever holds it. Without a flag it takes the place of the one that is there. */
@@ -63,10 +111,11 @@ static int attach(int group_fd, int program)
 
 static const struct hook {
     const char *function;
-    bool by_socket;
+    int (*load)(int function, const struct places *p);
 } hooks[] = {
-    { "bpf_lsm_unix_stream_connect", false },
-    { "bpf_lsm_unix_may_send", true },
+    { "bpf_lsm_unix_stream_connect", load_connect },
+    { "bpf_lsm_unix_may_send", load_send },
+    { "bpf_lsm_file_open", load_open },
 };
 
 static int raise_one(int group_fd, const struct btf *btf, const struct places *p,
@@ -75,7 +124,7 @@ static int raise_one(int group_fd, const struct btf *btf, const struct places *p
     int function = btf_function(btf, hook->function);
     if (function < 0)
         return err_set(err, ENOSYS, "the kernel has no '%s'", hook->function);
-    _cleanup_fd_ int program = load(function, p, hook->by_socket);
+    _cleanup_fd_ int program = hook->load(function, p);
     if (program < 0)
         return err_set(err, -program, "cannot load a BPF program for '%s'", hook->function);
     int r = attach(group_fd, program);
@@ -90,7 +139,7 @@ int fence_raise(int group_fd, struct err *err)
     if (r < 0)
         return r;
     if (find_places(btf, &p) < 0)
-        return err_set(err, ENOSYS, "the kernel's sockets are not as they should be");
+        return err_set(err, ENOSYS, "the kernel's sockets and files are not as they should be");
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(hooks); i++)
         r = raise_one(group_fd, btf, &p, &hooks[i], err);
     return r;
