@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/id.h"
 
 /* Above what systemd-nspawn and the subuid files hand out, below the sign bit's trouble. */
 #define FIRST_ID 0x70000000u
@@ -20,7 +21,6 @@ struct uidrange_pool {
     char run_dir[OWNER_SIZE];
     bool mine[BLOCKS];
     uint8_t used[BLOCKS * BLOCK_RANGES]; /* only ranges of my blocks are ever set */
-    unsigned next; /* where to look first: a range rests before its next use */
 };
 
 static void block_name(unsigned block, char out[16])
@@ -115,27 +115,44 @@ void uidrange_free(struct uidrange_pool *p)
     free(p);
 }
 
+static bool is_free(const struct uidrange_pool *p, unsigned at)
+{
+    return p->mine[at / BLOCK_RANGES] && !p->used[at];
+}
+
+/* Any of them. A cell can read its host ids (/proc/self/uid_map, the mount table): given out one after the other they
+ * would count the sandboxes of the whole machine. */
 static int take_free(struct uidrange_pool *p, uint32_t *ret_base)
 {
-    unsigned total = BLOCKS * BLOCK_RANGES;
-    for (unsigned i = 0; i < total; i++) {
-        unsigned at = (p->next + i) % total;
-        if (p->mine[at / BLOCK_RANGES] && !p->used[at]) {
+    unsigned total = BLOCKS * BLOCK_RANGES, n = 0;
+    uint32_t pick = 0;
+    for (unsigned at = 0; at < total; at++)
+        n += is_free(p, at);
+    if (n == 0)
+        return -ENOENT;
+    int r = random_bytes(&pick, sizeof(pick));
+    if (r < 0)
+        return r;
+    pick %= n;
+    for (unsigned at = 0; at < total; at++)
+        if (is_free(p, at) && pick-- == 0) {
             p->used[at] = 1;
-            p->next = at + 1;
             *ret_base = FIRST_ID + at * UIDRANGE_SIZE;
             return 0;
         }
-    }
     return -ENOENT;
 }
 
 int uidrange_take(struct uidrange_pool *p, uint32_t *ret_base, struct err *err)
 {
-    if (take_free(p, ret_base) == 0)
-        return 0;
-    int r = locked_claim(p, err);
-    return r < 0 ? r : take_free(p, ret_base);
+    int r = take_free(p, ret_base);
+    if (r == -ENOENT) {
+        r = locked_claim(p, err);
+        if (r < 0)
+            return r;
+        r = take_free(p, ret_base);
+    }
+    return r < 0 ? err_set(err, -r, "cannot choose ids for a sandbox") : 0;
 }
 
 static int slot_of(uint32_t base)

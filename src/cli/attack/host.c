@@ -113,6 +113,32 @@ static void run_nothing(struct attack *a, const struct attempt_row *self, struct
         trial_held(t, "nothing");
 }
 
+/* Whether a tenant who makes sandboxes can tell from their host ids how many others made. By chance four in a row
+ * have the same distance once in millions of runs. */
+static void run_ids(struct attack *a, const struct attempt_row *self, struct trial *t)
+{
+    double base[4] = { 0 };
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(base); i++) {
+        _cleanup_free_ char *box = NULL;
+        if (stage_make(a, &a->red, NULL, &box, &err) < 0) {
+            trial_error(t, "no sandbox to look into: %s", err.msg);
+            return;
+        }
+        _cleanup_free_ char *map = read_inside(a, box, "/proc/self/uid_map");
+        base[i] = number_at(map, NULL, 1);
+        (void)stage_delete(a, &a->red, &box, t);
+    }
+    bool in_order = true;
+    for (size_t i = 2; i < ARRAY_LEN(base); i++)
+        in_order = in_order && base[i] - base[i - 1] == base[1] - base[0];
+    if (in_order)
+        trial_broke(t, "they count the sandboxes of the host: %.0f, %.0f, %.0f", base[0], base[1],
+                    base[2]);
+    else
+        trial_held(t, "in no order: %.0f, %.0f, %.0f", base[0], base[1], base[2]);
+}
+
 /* ---- the daemon's own processes ---- */
 
 /* The process at the other end of the admin socket, or -1. */
@@ -253,7 +279,7 @@ static const struct attempt_row rows[] = {
     NOTHING("loop-files", "the files behind loop devices", "cat /sys/block/loop*/loop/backing_file 2>/dev/null"),
     NOTHING("block-devices", "the host's block devices", "ls /sys/block /sys/class/block 2>/dev/null | grep -E '^(sd|vd|nvme|loop|dm-)' | head -3"),
     NOTHING("proc-fs", "the host's file systems", "ls /proc/fs/ext4 /proc/fs/jbd2 /proc/fs/xfs /sys/fs/ext4 /sys/fs/btrfs 2>/dev/null | grep -v : | head -3"),
-    NOTHING("mount-ids", "the host's ids in the mount table", "grep -oE '(uid|gid)=[1-9][0-9]{4,}' /proc/self/mountinfo | head -2"),
+    { .name = "host-ids", .category = "host", .title = "count sandboxes by their host ids", .run = run_ids },
     NOTHING("mount-paths", "the host's paths in the mount table", "grep -oE 'lowerdir=/[a-oq-z][^,]*|/var/lib/warren[^ ]*|upperdir=[^,]*/pool[^,]*' /proc/self/mountinfo | head -2"),
     NOTHING("dmesg", "the kernel's log", "dmesg 2>/dev/null | head -2"), NOTHING("dmi", "the machine's maker", "cat /sys/class/dmi/id/product_name /sys/class/dmi/id/product_uuid 2>/dev/null"),
     DAEMON("oom-score", "daemon", "have the kernel end warrend", run_oom, NULL), DAEMON("oom-score", "keeper", "have the kernel end the keeper", run_oom, "warren-keeper"),
