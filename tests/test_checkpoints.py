@@ -155,6 +155,25 @@ def test_going_back_gives_no_room_away(api, make):
     assert write_mb("fourth", 100) != 0
 
 
+def test_a_copy_of_a_copy_holds_no_more_than_its_limit(api):
+    """Each has what the one before wrote, which is gone by then and counted nowhere else."""
+    box = api.create(image="tiny", disk_mb=64)["id"]
+    for n in range(4):
+        api.exec(box, f"dd if=/dev/urandom of=/root/{n} bs=1M count=30 2>&1; sync")
+        mark = take(api, box)["id"]
+        copy = api.ok("POST", f"/v1/checkpoints/{mark}/sandboxes", {})["id"]
+        api.delete(box)
+        api.ok("DELETE", f"/v1/checkpoints/{mark}")
+        box = copy
+    held = int(api.out(box, "du -sm /root | cut -f1"))
+    assert 55 <= held <= 66, held
+    assert 55 << 20 <= api.usage(box)["disk_bytes"] <= 68 << 20
+    api.ok("PATCH", f"/v1/sandboxes/{box}", {"disk_mb": 128})
+    assert api.exec(box, "dd if=/dev/urandom of=/root/more bs=1M count=50 2>&1 && sync")["exit_code"] == 0
+    assert api.exec(box, "dd if=/dev/urandom of=/root/yet bs=1M count=50 2>&1 && sync")["exit_code"] != 0
+    api.delete(box)
+
+
 def test_a_stopped_one_and_a_gone_one(api):
     box = api.create()["id"]
     write(api, box, "kept")

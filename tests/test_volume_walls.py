@@ -116,6 +116,42 @@ def test_what_an_earlier_version_could_not_delete_goes_at_the_start(fresh):
     until(lambda: free_bytes(fresh) > before - (4 << 20), "the space", deadline=60)
 
 
+REFLINK = r"""
+import errno, fcntl, os, sys
+a, b = os.open("/a/data", os.O_RDONLY), os.open("/b/data", os.O_RDWR | os.O_CREAT)
+def tried(what):
+    try:
+        what()
+        return "done"
+    except OSError as e:
+        return errno.errorcode[e.errno]
+print(tried(lambda: fcntl.ioctl(b, 0x40049409, a)),  # FICLONE
+      tried(lambda: fcntl.ioctl(b, 0x4020940D, a.to_bytes(8, "little") + bytes(24))),  # FICLONERANGE
+      tried(lambda: os.copy_file_range(a, b, 4096)))
+"""
+
+
+def test_what_a_volume_holds_is_not_shared_into_another(careful):
+    """A shared extent would stay when the first volume goes, and count for nobody."""
+    api, keep = careful.api, 24 << 20
+    for name in "first", "second":
+        api.ok("POST", "/v1/volumes", {"name": name, "size_mb": 64})
+    mounts = [{"volume": "first", "path": "/a"}, {"volume": "second", "path": "/b"}]
+    box = api.create(volumes=mounts)["id"]
+    api.ok("PUT", f"/v1/sandboxes/{box}/files?path=/tmp/reflink.py", REFLINK.encode())
+    api.out(box, f"head -c {keep} /dev/urandom > /a/data")
+    simple = api.ok("GET", "/v1/host")["features"].get("simple_quota")
+    for _ in "made", "started again":
+        told = api.out(box, "python3 /tmp/reflink.py").split()
+        if simple:
+            assert told == ["ENOTSUP", "ENOTSUP", "ENOSYS"], told
+        api.ok("POST", f"/v1/sandboxes/{box}/stop")
+        api.ok("POST", f"/v1/sandboxes/{box}/start")
+    assert api.out(box, "cp /a/data /b/data && cmp /a/data /b/data && rm /a/data && echo same") == "same\n"
+    until(lambda: api.ok("GET", "/v1/volumes/second")["used_bytes"] >= keep, "the second volume's use", deadline=60)
+    api.delete(box)
+
+
 # Listens in a volume, tells so, and passes a descriptor to whoever comes.
 LISTEN = r"""
 import os, select, socket

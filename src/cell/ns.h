@@ -6,6 +6,7 @@
  * host's. Knows nothing of who asked, or of how storage is kept. Does not wait: the status
  * descriptor tells how it went. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,6 +37,7 @@ struct ns_spec {
     const struct cgroup_fds *cgroup; /* ns_prepare needs the groups, ns_release all of it */
     int listen_fd;                   /* a bound socket, for warren-init */
     uint64_t shm_bytes;              /* how much /dev/shm holds */
+    bool apart;                      /* copies share no extents (kernel/seccomp_reflink.h) */
 };
 
 struct ns_cell {

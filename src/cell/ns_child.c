@@ -26,6 +26,7 @@
 #include "cell/ns_private.h"
 #include "cell/ns_time.h"
 #include "kernel/mount.h"
+#include "kernel/seccomp_reflink.h"
 
 #define FS_FLAGS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 #define FIRST_FREE_FD 3
@@ -212,7 +213,7 @@ static bool is_kept(int cap)
     return false;
 }
 
-/* From the next exec on. What we hold until then we need: the filter is installed last. */
+/* From the next exec on. What we hold until then we need: the filters are installed last. */
 static int bound_rights(struct err *err)
 {
     struct rlimit none = { 0, 0 };
@@ -223,9 +224,11 @@ static int bound_rights(struct err *err)
     return 0;
 }
 
-static int install_filter(const struct ns_host *h, struct err *err)
+static int install_filters(const struct ns_host *h, const struct ns_spec *spec, struct err *err)
 {
-    int r = seccomp_install(h->filter);
+    int r = spec->apart ? seccomp_refuse_reflinks() : 0;
+    if (r == 0)
+        r = seccomp_install(h->filter);
     return r < 0 ? err_set(err, -r, "cannot install the seccomp filter") : 0;
 }
 
@@ -323,7 +326,7 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
     if (r == 0)
         r = enter_root(&parts, fds[0], err);
     if (r == 0)
-        r = install_filter(h, err);
+        r = install_filters(h, spec, err);
     return r < 0 ? r : become_init(h, spec, late, status_fd, err);
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "core/core.h"
+#include "core/sandbox.h"
 #include "wire/keeper.h"
 
 #define KEEPER_WAIT_MS 5000
@@ -27,9 +28,10 @@ int keeper_ask_passed(struct core *core, const struct keeper_request *req,
 /* ---- keeper_ask.c ---- */
 int keeper_ask_make(struct core *core, const char *id, const char *tree,
                     const struct keeper_limits *limits, struct err *err);
-/* The same with the processes of a checkpoint's memory; -EBUSY, cannot_restore; memory_unsupported. */
-int keeper_ask_make_from(struct core *core, const char *id, const char *tree,
-                         const struct keeper_limits *limits, const char *point, struct err *err);
+/* With the processes of the memory of checkpoint `point`, unless that is "": -EBUSY, cannot_restore;
+ * memory_unsupported. */
+int keeper_ask_make_sandbox(struct core *core, const struct sandbox *s, const char *tree,
+                            const char *point, struct err *err);
 int keeper_ask_limits(struct core *core, const char *id, const struct keeper_limits *limits,
                       struct err *err);
 int keeper_ask_cell(struct core *core, enum keeper_op op, const char *id, struct err *err);

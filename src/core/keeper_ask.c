@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "core/keeper.h"
+#include "core/spec.h"
 
 static void put_text(char *out, size_t size, const char *text)
 {
@@ -32,15 +33,18 @@ static struct keeper_request request(enum keeper_op op, const char *id, const ch
 int keeper_ask_make(struct core *core, const char *id, const char *tree,
                     const struct keeper_limits *limits, struct err *err)
 {
-    return keeper_ask_make_from(core, id, tree, limits, "", err);
+    struct keeper_request req = request(KEEPER_MAKE, id, tree, limits);
+    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot start sandbox '%s'", id);
 }
 
-int keeper_ask_make_from(struct core *core, const char *id, const char *tree,
-                         const struct keeper_limits *limits, const char *point, struct err *err)
+int keeper_ask_make_sandbox(struct core *core, const struct sandbox *s, const char *tree,
+                            const char *point, struct err *err)
 {
-    struct keeper_request req = request(KEEPER_MAKE, id, tree, limits);
+    struct keeper_limits limits = spec_limits(&s->spec);
+    struct keeper_request req = request(KEEPER_MAKE, s->id, tree, &limits);
     put_text(req.point, sizeof(req.point), point);
-    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot start sandbox '%s'", id);
+    req.flags = s->spec.n_mounts > 1 ? KEEPER_MAKE_APART : 0;
+    return err_wrap(err, keeper_ask(core, &req, NULL, err), "cannot start sandbox '%s'", s->id);
 }
 
 int keeper_ask_limits(struct core *core, const char *id, const struct keeper_limits *limits,

@@ -64,8 +64,7 @@ void life_running(struct core *core, struct box *b, int64_t now_ms)
 int life_start(struct core *core, struct box *b, struct err *err)
 {
     /* The record says `stopped` until it runs: a start that a crash cuts keeps its files. */
-    struct keeper_limits limits = spec_limits(&b->s.spec);
-    int r = keeper_ask_make(core, b->s.id, b->tree, &limits, err);
+    int r = keeper_ask_make_sandbox(core, &b->s, b->tree, "", err);
     if (r >= 0)
         r = volumes_attach(core, b->s.id, &b->s.spec, err);
     if (r >= 0)

@@ -287,7 +287,6 @@ static void now_resumed(struct core *core, struct box *b)
 
 int resume_held(struct core *core, struct box *b, struct err *err)
 {
-    struct keeper_limits limits = spec_limits(&b->s.spec);
     struct sandbox begun = b->s;
     int r = pause_files(core, b, err);
     begun.state =
@@ -297,7 +296,7 @@ int resume_held(struct core *core, struct box *b, struct err *err)
     if (r < 0)
         return r;
     b->unsure = true;
-    r = keeper_ask_make_from(core, b->s.id, b->tree, &limits, b->s.spec.paused, err);
+    r = keeper_ask_make_sandbox(core, &b->s, b->tree, b->s.spec.paused, err);
     if (r >= 0)
         r = volumes_attach(core, b->s.id, &b->s.spec, err);
     if (r >= 0) {

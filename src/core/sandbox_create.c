@@ -45,9 +45,8 @@ static bool boots(const struct sandbox_spec *spec)
 /* 1: a cell with the processes of the checkpoint that its spec names; 0: it has none. */
 static int make_cell(struct core *core, struct box *b, struct err *err)
 {
-    struct keeper_limits limits = spec_limits(&b->s.spec);
     bool memory = b->s.spec.paused[0];
-    int r = keeper_ask_make_from(core, b->s.id, b->tree, &limits, b->s.spec.paused, err);
+    int r = keeper_ask_make_sandbox(core, &b->s, b->tree, b->s.spec.paused, err);
     return r < 0 ? r : memory;
 }
 
@@ -100,7 +99,7 @@ static int create_ready(struct core *core, struct box *b, struct sandbox *ret_s,
 {
     struct pool_cell cell;
     const char *key = b->s.spec.template_id;
-    if (!key[0] || !warm_pool_take_ready(core, key, b->tree, &cell))
+    if (!key[0] || b->s.spec.n_mounts > 1 || !warm_pool_take_ready(core, key, b->tree, &cell))
         return 0;
     int r = add(core, b, cell.id, err);
     if (r < 0) {
@@ -116,9 +115,10 @@ static int create_warm(struct core *core, struct box *b, struct sandbox *ret_s, 
     struct pool_cell cell;
     struct sandbox_spec usual;
     sandbox_spec_init(&usual);
-    /* A blank cell has the usual shared memory (half its memory): too much for a smaller one. */
+    /* A blank cell has the usual shared memory (half its memory): too much for a smaller one. It lacks the filter of one that
+     * sees several volumes. */
     bool network = core->broker_fd >= 0 && networks_has(&b->s.spec);
-    if (b->s.spec.memory_bytes < usual.memory_bytes ||
+    if (b->s.spec.memory_bytes < usual.memory_bytes || b->s.spec.n_mounts > 1 ||
         !warm_pool_take(core, b->tree, network, &cell))
         return 0;
     int r = add(core, b, cell.id, err);

@@ -65,7 +65,7 @@ static int take_point(struct keeper *k, const struct keeper_request *q, int fd, 
 static int put_box(struct keeper *k, const struct keeper_request *q, struct err *err)
 {
     bool made = (q->flags & KEEPER_BOX_MADE) && storage_box_is_made(k->storage, q->id);
-    int r = made ? 0 : storage_box_make(k->storage, q->id, q->point, q->limits.disk_bytes, err);
+    int r = made ? 0 : storage_box_make(k->storage, q->id, q->point, err);
     return r < 0 || (q->flags & KEEPER_BOX_AHEAD)
                ? r
                : storage_box_put(k->storage, q->id, q->limits.disk_bytes, err);

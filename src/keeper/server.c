@@ -22,7 +22,7 @@
 #define PIDS_MAX 4194304u
 #define KNOWN_FLAGS                                                                            \
     (KEEPER_POINT_MEMORY | KEEPER_POINT_END | KEEPER_COMPARE_BOX | KEEPER_COMPARE_BOX_BEFORE | \
-     KEEPER_BOX_AHEAD | KEEPER_BOX_MADE)
+     KEEPER_BOX_AHEAD | KEEPER_BOX_MADE | KEEPER_MAKE_APART)
 
 static void answer_probe(struct conn *c);
 static void start_watching(struct conn *c);

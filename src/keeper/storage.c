@@ -117,6 +117,11 @@ const char *storage_path(const struct storage *st)
     return st->path;
 }
 
+bool storage_counts_writers(const struct storage *st)
+{
+    return st->quota && st->simple_quota;
+}
+
 void storage_facts(const struct storage *st, struct storage_facts *ret_facts)
 {
     struct statvfs vfs = { 0 };

@@ -40,6 +40,8 @@ struct storage_facts {
     uint64_t total_bytes, free_bytes;
 };
 void storage_facts(const struct storage *st, struct storage_facts *ret_facts);
+/* Bytes count for whoever wrote them, not for all who have them (simple quotas). */
+bool storage_counts_writers(const struct storage *st);
 
 /* The returned descriptors are owned. storage_box makes the box if it is not there. */
 int storage_box(struct storage *st, const char *id, uint64_t disk_bytes, int *ret_fd,
@@ -64,8 +66,7 @@ int storage_point_begin(struct storage *st, const char *point, uint64_t disk_byt
 int storage_point_commit(struct storage *st, const char *point, struct err *err);
 void storage_point_abort(struct storage *st, const char *point);
 /* A new box with what a point holds, which then takes the place of one that is there, and must not run by then. */
-int storage_box_make(struct storage *st, const char *id, const char *point, uint64_t disk_bytes,
-                     struct err *err);
+int storage_box_make(struct storage *st, const char *id, const char *point, struct err *err);
 bool storage_box_is_made(struct storage *st, const char *id); /* and has not taken its place */
 int storage_box_put(struct storage *st, const char *id, uint64_t disk_bytes, struct err *err);
 

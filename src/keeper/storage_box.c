@@ -63,10 +63,11 @@ int storage_box_limit(struct storage *st, const char *id, uint64_t disk_bytes, s
     _cleanup_fd_ int fd = storage_box_open(st, id);
     if (fd < 0)
         return err_set(err, errno, "cannot open box '%s'", id);
-    int r = btrfs_quota_limit(fd, disk_bytes, err);
+    uint64_t room = storage_room(st, fd, disk_bytes);
+    int r = btrfs_quota_limit(fd, room, err);
     return r < 0 || !storage_box_grouped(st, id)
                ? r
-               : btrfs_group_limit(st->pool, storage_group(id), disk_bytes, err);
+               : btrfs_group_limit(st->pool, storage_group(id), room, err);
 }
 
 int storage_box_upper(struct storage *st, const char *id, int *ret_fd, struct err *err)
@@ -83,11 +84,9 @@ uint64_t storage_box_used(struct storage *st, const char *id)
 {
     _cleanup_fd_ int fd = storage_box_open(st, id);
     uint64_t bytes = 0;
-    if (st->simple_quota && btrfs_group_used(st->pool, storage_group(id), &bytes) == 0)
-        return bytes;
-    if (fd >= 0)
+    if ((!st->simple_quota || btrfs_group_used(st->pool, storage_group(id), &bytes) < 0) && fd >= 0)
         (void)btrfs_quota_used(fd, &bytes);
-    return bytes;
+    return bytes + (fd >= 0 ? storage_carried(st, fd) : 0);
 }
 
 int storage_box_trash(struct storage *st, const char *id, struct err *err)

@@ -21,7 +21,17 @@ int storage_point_put(struct storage *st, const char *point, const char *id, str
     _cleanup_fd_ int box = storage_box_open(st, id);
     if (box < 0)
         return err_set(err, errno, "cannot open box '%s'", id);
-    return btrfs_subvol_snapshot(st->points, point, box, true, err);
+    if (!storage_counts_writers(st))
+        return btrfs_subvol_snapshot(st->points, point, box, true, err);
+    int r = btrfs_subvol_snapshot(st->points, point, box, false, err);
+    if (r < 0)
+        return r;
+    /* Making it has closed the books: they say what the box had written by then. */
+    _cleanup_fd_ int fd = open_point(st, point);
+    r = fd < 0 ? err_set(err, errno, "cannot open checkpoint '%s'", point)
+               : storage_note_total(st, fd, id, storage_box_used(st, id) - storage_carried(st, box),
+                                    err);
+    return r < 0 ? r : btrfs_subvol_set_readonly(fd, true, err);
 }
 
 int storage_point_upper(struct storage *st, const char *point, int *ret_fd, struct err *err)
@@ -34,21 +44,29 @@ int storage_point_upper(struct storage *st, const char *point, int *ret_fd, stru
     return 0;
 }
 
-/* A copy of a point that counts for sandbox `id`. */
-static int copy_for(struct storage *st, const char *id, const char *part, int from,
-                    uint64_t disk_bytes, struct err *err)
+static int copy_as(struct storage *st, const char *id, const char *part, int from, bool group,
+                   int box, struct err *err)
 {
-    _cleanup_fd_ int box = storage_box_open(st, id);
-    bool group = st->quota && st->simple_quota && (box >= 0 || storage_box_grouped(st, id));
     if (!group)
         return btrfs_subvol_snapshot(st->boxes, part, from, false, err);
     int r = btrfs_group_make(st->pool, storage_group(id), err);
     if (r == 0 && box >= 0)
         r = btrfs_group_add(box, storage_group(id), err);
-    if (r == 0 && disk_bytes)
-        r = btrfs_group_limit(st->pool, storage_group(id), disk_bytes, err);
     return r < 0 ? r
                  : btrfs_subvol_snapshot_in(st->boxes, part, from, false, storage_group(id), err);
+}
+
+/* A copy of a point that counts for sandbox `id`. */
+static int copy_for(struct storage *st, const char *id, const char *part, int from, struct err *err)
+{
+    _cleanup_fd_ int box = storage_box_open(st, id);
+    bool group = storage_counts_writers(st) && (box >= 0 || storage_box_grouped(st, id));
+    int r = copy_as(st, id, part, from, group, box, err);
+    if (r < 0)
+        return r;
+    _cleanup_fd_ int copy = openat(st->boxes, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return copy < 0 ? err_set(err, errno, "cannot open box '%s'", id)
+                    : storage_carry(st, copy, id, group, err);
 }
 
 /* It takes the box's name in one step: before it the old files are there, after it these. */
@@ -58,7 +76,10 @@ static int name_box(struct storage *st, const char *id, const char *part, uint64
     _cleanup_fd_ int box = openat(st->boxes, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (box < 0)
         return err_set(err, errno, "cannot open box '%s'", id);
-    int r = st->quota && disk_bytes ? btrfs_quota_limit(box, disk_bytes, err) : 0;
+    uint64_t room = storage_room(st, box, disk_bytes);
+    int r = st->quota && disk_bytes ? btrfs_quota_limit(box, room, err) : 0;
+    if (r == 0 && disk_bytes && storage_box_grouped(st, id))
+        r = btrfs_group_limit(st->pool, storage_group(id), room, err);
     if (r < 0)
         return r;
     if (renameat2(st->boxes, part, st->boxes, id, RENAME_EXCHANGE) == 0)
@@ -75,8 +96,7 @@ static void drop_part(struct storage *st, const char *id, const char *part)
         log_warn("files that nobody needs stay for now box=%s", id);
 }
 
-int storage_box_make(struct storage *st, const char *id, const char *point, uint64_t disk_bytes,
-                     struct err *err)
+int storage_box_make(struct storage *st, const char *id, const char *point, struct err *err)
 {
     char part[STORAGE_NAME_SIZE];
     int r = storage_part_name(id, part);
@@ -88,7 +108,7 @@ int storage_box_make(struct storage *st, const char *id, const char *point, uint
                         point);
     r = storage_move_to_trash(st, st->boxes, part, err);
     if (r == 0)
-        r = copy_for(st, id, part, from, disk_bytes, err);
+        r = copy_for(st, id, part, from, err);
     if (r < 0)
         drop_part(st, id, part);
     return r;
@@ -156,6 +176,12 @@ int storage_point_commit(struct storage *st, const char *point, struct err *err)
         return err_set(err, errno, "cannot open '%s'", part);
     if (syncfs(dir) < 0)
         return err_set(err, errno, "cannot write the checkpoint out");
+    uint64_t written = 0;
+    if (st->quota)
+        (void)btrfs_quota_used(dir, &written);
+    r = storage_note_total(st, dir, point, written, err); /* it was nobody's before */
+    if (r < 0)
+        return r;
     if (renameat2(st->points, part, st->points, point, RENAME_NOREPLACE) < 0)
         return err_set(err, errno, "cannot name checkpoint '%s'", point);
     return btrfs_subvol_set_readonly(dir, true, err);

@@ -1,6 +1,6 @@
 /* storage_private - what the files of the storage share. storage.c opens it; storage_pool.c is what
  * it all lies on; storage_box.c, storage_point.c, storage_image.c, storage_volume.c and
- * storage_memory.c are what lies there; storage_trash.c is the way out. */
+ * storage_memory.c are what lies there; storage_carried.c is what a copy begins with; storage_trash.c is the way out. */
 #pragma once
 #include <limits.h>
 #include <stddef.h>
@@ -44,6 +44,19 @@ uint64_t storage_group(const char *id);
 #define TRASH_VOLUME "volume-"
 #define TRASH_BOX "box-"
 bool storage_group_entry(const struct storage *st, const char *name, uint64_t *ret_entry);
+
+/* ---- storage_carried.c ---- */
+
+uint64_t storage_carried(const struct storage *st, int fd);
+/* How much a box or volume may write of its own. */
+uint64_t storage_room(const struct storage *st, int fd, uint64_t disk_bytes);
+/* Of a new checkpoint, while it can be written to: `of` wrote so much by itself. */
+int storage_note_total(const struct storage *st, int point_fd, const char *of, uint64_t written,
+                       struct err *err);
+/* A new copy of a checkpoint, for `id`. counted: what `id` wrote before still counts for it. */
+int storage_carry(const struct storage *st, int copy_fd, const char *id, bool counted,
+                  struct err *err);
+
 /* With simple quotas a block counts for the subvolume that wrote it, so one made from a checkpoint begins with nothing. The
  * boxes that a sandbox has had are therefore a group, once it has had two: going back gives no room away. */
 bool storage_box_grouped(struct storage *st, const char *id);

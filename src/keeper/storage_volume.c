@@ -59,7 +59,9 @@ static int limit(struct storage *st, const char *id, int fd, uint64_t disk_bytes
         r = btrfs_group_add(fd, storage_group(id), err);
     if (r == 0) /* the one that it had before there were groups */
         r = btrfs_quota_limit(fd, UINT64_MAX, err);
-    return r < 0 ? r : btrfs_group_limit(st->pool, storage_group(id), disk_bytes, err);
+    return r < 0 ? r
+                 : btrfs_group_limit(st->pool, storage_group(id), storage_room(st, fd, disk_bytes),
+                                     err);
 }
 
 /* A copy of a volume, or of a checkpoint of one, that counts for volume `id`. */
@@ -111,12 +113,10 @@ uint64_t storage_volume_used(struct storage *st, const char *id)
     uint64_t bytes = 0;
     if (!st->quota)
         return 0;
-    if (btrfs_group_used(st->pool, storage_group(id), &bytes) == 0)
-        return bytes;
     _cleanup_fd_ int fd = open_in(st->volumes, id);
-    if (fd >= 0)
+    if (btrfs_group_used(st->pool, storage_group(id), &bytes) < 0 && fd >= 0)
         (void)btrfs_quota_used(fd, &bytes);
-    return bytes;
+    return bytes + (fd >= 0 ? storage_carried(st, fd) : 0);
 }
 
 int storage_volume_trash(struct storage *st, const char *id, struct err *err)
@@ -175,9 +175,18 @@ int storage_volume_flush(struct storage *st, const char *id, struct err *err)
 
 int storage_volume_point_put(struct storage *st, const char *point, const char *id, struct err *err)
 {
-    _cleanup_fd_ int fd = -1;
+    _cleanup_fd_ int fd = -1, copied = -1;
+    bool note = storage_counts_writers(st);
     int r = storage_volume(st, id, &fd, err);
-    return r < 0 ? r : copy(st, st->volume_points, point, fd, true, id, err);
+    if (r == 0)
+        r = copy(st, st->volume_points, point, fd, !note, id, err);
+    if (r < 0 || !note)
+        return r;
+    copied = open_in(st->volume_points, point);
+    r = copied < 0 ? err_set(err, errno, "cannot open checkpoint '%s'", point)
+                   : storage_note_total(st, copied, id,
+                                        storage_volume_used(st, id) - storage_carried(st, fd), err);
+    return r < 0 ? r : btrfs_subvol_set_readonly(copied, true, err);
 }
 
 int storage_volume_point_trash(struct storage *st, const char *point, struct err *err)
@@ -206,7 +215,9 @@ int storage_volume_restore(struct storage *st, const char *id, const char *point
     fd = open_in(st->volumes, part);
     if (fd < 0)
         return err_set(err, errno, "cannot open volume '%s'", id);
-    r = limit(st, id, fd, disk_bytes, err);
+    r = storage_carry(st, fd, id, true, err);
+    if (r == 0)
+        r = limit(st, id, fd, disk_bytes, err);
     if (r < 0)
         return r;
     /* It takes the name in one step: before it the old files are there, after it these. */

@@ -13,7 +13,7 @@
 /* In the run directory: when a teardown ended all sandboxes, in milliseconds since 1970. */
 #define KEEPER_ENDED_FILE "ended"
 
-#define KEEPER_VERSION 5
+#define KEEPER_VERSION 6
 #define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */
 /* The tree of a cell without an image: an empty directory, which no IMAGE_LIST tells of. */
 #define KEEPER_IMAGE_NONE "0000000000000000000000000000000000000000000000000000000000000000"
@@ -84,6 +84,11 @@ enum keeper_point_flag {
     KEEPER_POINT_END = 2, /* with MEMORY: the cell is ended and never goes on after that moment */
 };
 
+enum keeper_make_flag {
+    KEEPER_MAKE_APART =
+        16 << 8, /* several volumes will be shown in it: files of one stay apart from another's */
+};
+
 enum keeper_compare_flag {
     KEEPER_COMPARE_BOX = 1 << 8,        /* id is a box, else a point */
     KEEPER_COMPARE_BOX_BEFORE = 2 << 8, /* point is one */
@@ -98,7 +103,7 @@ enum keeper_box_flag {
 struct keeper_request {
     uint32_t version;
     uint32_t op;
-    uint32_t flags; /* POINT_PUT: enum keeper_point_flag; BOX_PUT, COMPARE: their own */
+    uint32_t flags; /* POINT_PUT: enum keeper_point_flag; MAKE, BOX_PUT, COMPARE: their own */
     char id[ID_SIZE];
     char image[KEEPER_IMAGE_SIZE];
     char parent[KEEPER_IMAGE_SIZE]; /* LAYER_PUT: the tree it lies on, or "" */

@@ -1,0 +1,66 @@
+/* What a copy of a checkpoint begins with. Simple quotas count a block for the subvolume that wrote it: a sandbox made from
+ * another's checkpoint would begin with nothing, keep all of it when the other is gone, and hand on more than its limit to the
+ * next. So a checkpoint says whose it is and how much that had written; a copy for somebody else says how much it was given
+ * (it carries that), and has so much less to write. It begins with the room that the other had left. All of it lies in
+ * attributes of the subvolume, which only the host's root sees; full quotas need none of it. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "base/id.h"
+#include "keeper/storage_private.h"
+
+#define CARRIED "trusted.warren.carried" /* of a box or volume, and so of copies of it: bytes */
+#define TOTAL "trusted.warren.total"     /* of a checkpoint: bytes, with what it carries */
+#define OF "trusted.warren.of" /* of a checkpoint: the sandbox or volume it was taken of */
+#define ROOM_MIN (1024 * 1024) /* a cell must be able to start */
+
+static uint64_t get(int fd, const char *name)
+{
+    uint64_t bytes = 0;
+    return fgetxattr(fd, name, &bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes) ? le64toh(bytes)
+                                                                                : 0;
+}
+
+static int put(int fd, const char *name, uint64_t bytes, struct err *err)
+{
+    uint64_t raw = htole64(bytes);
+    if (fsetxattr(fd, name, &raw, sizeof(raw), 0) < 0)
+        return err_set(err, errno, "cannot write down how much a copy holds");
+    return 0;
+}
+
+uint64_t storage_carried(const struct storage *st, int fd)
+{
+    return storage_counts_writers(st) ? get(fd, CARRIED) : 0;
+}
+
+uint64_t storage_room(const struct storage *st, int fd, uint64_t disk_bytes)
+{
+    uint64_t carried = storage_carried(st, fd);
+    return disk_bytes > carried + ROOM_MIN ? disk_bytes - carried
+           : disk_bytes < ROOM_MIN         ? disk_bytes
+                                           : ROOM_MIN;
+}
+
+int storage_note_total(const struct storage *st, int point_fd, const char *of, uint64_t written,
+                       struct err *err)
+{
+    if (!storage_counts_writers(st))
+        return 0;
+    if (fsetxattr(point_fd, OF, of, strlen(of), 0) < 0)
+        return err_set(err, errno, "cannot write down whose checkpoint it is");
+    return put(point_fd, TOTAL, storage_carried(st, point_fd) + written, err);
+}
+
+int storage_carry(const struct storage *st, int copy_fd, const char *id, bool counted,
+                  struct err *err)
+{
+    char of[ID_SIZE] = "";
+    if (!storage_counts_writers(st))
+        return 0;
+    ssize_t n = fgetxattr(copy_fd, OF, of, sizeof(of) - 1);
+    of[n > 0 ? n : 0] = '\0';
+    return counted && strcmp(of, id) == 0 ? 0 : put(copy_fd, CARRIED, get(copy_fd, TOTAL), err);
+}
