@@ -5,11 +5,13 @@
  * attributes of the subvolume, which only the host's root sees; full quotas need none of it. */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/xattr.h>
 
 #include "base/id.h"
 #include "keeper/storage_private.h"
+#include "kernel/btrfs.h"
 
 #define CARRIED "trusted.warren.carried" /* of a box or volume, and so of copies of it: bytes */
 #define TOTAL "trusted.warren.total"     /* of a checkpoint: bytes, with what it carries */
@@ -52,6 +54,16 @@ int storage_note_total(const struct storage *st, int point_fd, const char *of, u
     if (fsetxattr(point_fd, OF, of, strlen(of), 0) < 0)
         return err_set(err, errno, "cannot write down whose checkpoint it is");
     return put(point_fd, TOTAL, storage_carried(st, point_fd) + written, err);
+}
+
+int storage_seal_point(const struct storage *st, int dir, const char *point, const char *of,
+                       uint64_t written, struct err *err)
+{
+    _cleanup_fd_ int fd = openat(dir, point, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open checkpoint '%s'", point);
+    int r = storage_note_total(st, fd, of, written, err);
+    return r < 0 ? r : btrfs_subvol_set_readonly(fd, true, err);
 }
 
 int storage_carry(const struct storage *st, int copy_fd, const char *id, bool counted,

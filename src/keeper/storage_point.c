@@ -21,17 +21,13 @@ int storage_point_put(struct storage *st, const char *point, const char *id, str
     _cleanup_fd_ int box = storage_box_open(st, id);
     if (box < 0)
         return err_set(err, errno, "cannot open box '%s'", id);
-    if (!storage_counts_writers(st))
-        return btrfs_subvol_snapshot(st->points, point, box, true, err);
-    int r = btrfs_subvol_snapshot(st->points, point, box, false, err);
-    if (r < 0)
+    bool note = storage_counts_writers(st);
+    int r = btrfs_subvol_snapshot(st->points, point, box, !note, err);
+    if (r < 0 || !note)
         return r;
     /* Making it has closed the books: they say what the box had written by then. */
-    _cleanup_fd_ int fd = open_point(st, point);
-    r = fd < 0 ? err_set(err, errno, "cannot open checkpoint '%s'", point)
-               : storage_note_total(st, fd, id, storage_box_used(st, id) - storage_carried(st, box),
-                                    err);
-    return r < 0 ? r : btrfs_subvol_set_readonly(fd, true, err);
+    uint64_t written = storage_box_used(st, id) - storage_carried(st, box);
+    return storage_seal_point(st, st->points, point, id, written, err);
 }
 
 int storage_point_upper(struct storage *st, const char *point, int *ret_fd, struct err *err)

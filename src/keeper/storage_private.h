@@ -53,6 +53,9 @@ uint64_t storage_room(const struct storage *st, int fd, uint64_t disk_bytes);
 /* Of a new checkpoint, while it can be written to: `of` wrote so much by itself. */
 int storage_note_total(const struct storage *st, int point_fd, const char *of, uint64_t written,
                        struct err *err);
+/* The same of one in `dir`, which is read-only from then on. */
+int storage_seal_point(const struct storage *st, int dir, const char *point, const char *of,
+                       uint64_t written, struct err *err);
 /* A new copy of a checkpoint, for `id`. counted: what `id` wrote before still counts for it. */
 int storage_carry(const struct storage *st, int copy_fd, const char *id, bool counted,
                   struct err *err);

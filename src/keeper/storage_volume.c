@@ -175,18 +175,15 @@ int storage_volume_flush(struct storage *st, const char *id, struct err *err)
 
 int storage_volume_point_put(struct storage *st, const char *point, const char *id, struct err *err)
 {
-    _cleanup_fd_ int fd = -1, copied = -1;
+    _cleanup_fd_ int fd = -1;
     bool note = storage_counts_writers(st);
     int r = storage_volume(st, id, &fd, err);
     if (r == 0)
         r = copy(st, st->volume_points, point, fd, !note, id, err);
     if (r < 0 || !note)
         return r;
-    copied = open_in(st->volume_points, point);
-    r = copied < 0 ? err_set(err, errno, "cannot open checkpoint '%s'", point)
-                   : storage_note_total(st, copied, id,
-                                        storage_volume_used(st, id) - storage_carried(st, fd), err);
-    return r < 0 ? r : btrfs_subvol_set_readonly(copied, true, err);
+    uint64_t written = storage_volume_used(st, id) - storage_carried(st, fd);
+    return storage_seal_point(st, st->volume_points, point, id, written, err);
 }
 
 int storage_volume_point_trash(struct storage *st, const char *point, struct err *err)
