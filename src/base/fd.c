@@ -31,8 +31,8 @@ int fd_wait_by(int fd, short events, int64_t deadline_ms)
     return r == 0 ? -ETIMEDOUT : r;
 }
 
-/* After EAGAIN: wait where the descriptor never blocks. One that does has a limit of its own
- * (SO_RCVTIMEO, SO_SNDTIMEO), and that has passed. */
+/* After EAGAIN: poll a non-blocking descriptor. On a blocking one EAGAIN means that its own
+ * limit (SO_RCVTIMEO, SO_SNDTIMEO) has passed. */
 static int wait_again(int fd, short events)
 {
     int flags = fcntl(fd, F_GETFL);

@@ -1,9 +1,9 @@
 /* fd - whole reads and writes, and descriptors passed over a unix socket.
  *
- * Everything restarts on EINTR. The *_full calls are for those whom we trust to go on: they block (or wait
- * with poll on a non-blocking fd), and end with -ETIMEDOUT only where the socket itself has a limit, which
- * each byte renews. The *_by calls are for what a sandbox may hold up: their deadline, in monotonic
- * milliseconds, is for the whole. */
+ * Every call restarts on EINTR. The *_full calls are for peers that we trust to go on: they
+ * block (or poll a non-blocking fd), and end with -ETIMEDOUT only where the socket itself has a
+ * limit, which each byte renews. The *_by calls are for peers that a sandbox may hold up: their
+ * deadline, in monotonic milliseconds, covers the whole call. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

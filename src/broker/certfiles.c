@@ -66,8 +66,8 @@ static int send_both(const char *cert_path, const char *key_path, int fd)
     return fd_send_msg(fd, "C", 1, &both, 1);
 }
 
-/* What root may do beside reading is given up: no other capability, no other call, and no path to write. Where
- * the files are may change with every renewal (they are often links), so all paths can be read. */
+/* Keep root's right to read, and drop every other capability, every other call and every path to
+ * write. All paths stay readable: the certificates are often links that each renewal changes. */
 static int keep_reading(void)
 {
     static const int reading[] = { CAP_DAC_READ_SEARCH };

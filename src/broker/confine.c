@@ -19,7 +19,8 @@
 #define EMPTY_MODE 0555
 #define FILES_WANTED 131072 /* two a proxied connection, of every kind at once */
 
-/* What an event loop, its sockets and OpenSSL need. No path is opened, no program run, no process made. */
+/* Calls of an event loop, its sockets and OpenSSL. None opens a path, runs a program or makes a
+ * process. */
 static const char *const calls[] = {
     /* bytes and descriptors */
     "read",
@@ -78,7 +79,7 @@ static const char *const calls[] = {
     "mprotect",
     "madvise",
     "futex",
-    /* the time, chance, and itself */
+    /* time, random bytes, its own ids and limits */
     "clock_gettime",
     "clock_getres",
     "clock_nanosleep",
@@ -108,7 +109,7 @@ static const char *const calls[] = {
 
 static int give_up_calls(struct err *err)
 {
-    int r = paths_confine(NULL, 0, true, err); /* it has its descriptors */
+    int r = paths_confine(NULL, 0, true, err); /* its descriptors are open already */
     if (r > 0)
         log_info("the kernel has no Landlock; the broker's empty root is all there is");
     return r < 0 ? r : calls_allow(calls, ARRAY_LEN(calls), err);

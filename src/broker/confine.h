@@ -1,9 +1,10 @@
-/* confine - how the broker gives up what it does not need: root, and the filesystem.
+/* confine - the broker gives up what it does not need: root, and the filesystem.
  *
- * It reads what strangers and sandboxes send, so that it must not be able to open a path: neither
- * the admin socket nor the state, though its user could. After this it has its descriptors and the
- * network, nothing else: an empty root, no capability in any set, a list of system calls, and Landlock without a
- * path where the kernel has it. Whatever a library reads from disk must be read before. */
+ * The broker reads what strangers and sandboxes send, so it must not be able to open a path:
+ * neither the admin socket nor the state, though its user could. Afterwards it has its
+ * descriptors and the network, nothing else: an empty root, no capability in any set, a list of
+ * system calls, and Landlock without a path where the kernel has it. Whatever a library reads
+ * from disk must be read before. */
 #pragma once
 #include <sys/types.h>
 

@@ -130,7 +130,7 @@ int errand_begin(struct tap *t, const struct head *h)
         return tap_reply(t, TAP_DENIED);
     t->hides = bound_sends(t->bound, t->host);
     t->answer = errand_answer_of(t, fits, (size_t)n);
-    if (t->upgrade && t->answer != BINDING_FULL) /* frames would be the answer */
+    if (t->upgrade && t->answer != BINDING_FULL) /* the frames would carry the answer */
         return tap_reply(t, TAP_WITHHELD);
     struct credential c = { .head = h,
                             .fits = fits,
@@ -155,7 +155,7 @@ int errand_keep(struct tap *t, size_t n)
     return 0;
 }
 
-/* -EMSGSIZE: it is too large. */
+/* -EMSGSIZE: the body is too large. */
 static int keep_body(struct tap *t, const char *p, size_t n)
 {
     int r = errand_keep(t, n);
@@ -336,7 +336,7 @@ static int read_answer(struct tap *t)
         return start_answer(t, &head);
     int r = put_head(t, &head); /* 100, 103: on the way to the answer */
     if (t->plain || t->answer != BINDING_FULL)
-        buf_clear(&t->out); /* which its client does not know, or is not to */
+        buf_clear(&t->out); /* the client knows no interim answers, or must not see this one */
     if (r >= 0)
         r = flow_flush(&t->sock, &t->out);
     return r < 0 ? r : 1;

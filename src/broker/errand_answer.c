@@ -1,6 +1,6 @@
-/* What comes back of an answer where a binding says so: nothing but that there was one, its status, or JSON
- * that is read and written anew. Of the head no more than the status passes: a server can say anything in
- * a field. */
+/* errand_answer - answers that a binding cuts down: to 204, to the status, or to JSON that the
+ * broker parses and writes anew. Of the head only the status passes, because a server can put a
+ * secret into any field. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -16,9 +16,10 @@ enum binding_answer errand_answer_of(const struct tap *t, const struct binding *
     for (size_t i = 0; i < n; i++)
         if (fits[i]->answer > least)
             least = fits[i]->answer;
-    if (n) /* the bindings that fit say it all */
+    if (n) /* only the bindings that fit decide */
         return least;
-    /* What carries no secret of its own may ask for what a request before it left there. */
+    /* No binding fits this request, but it may read back what an earlier, bound request left on
+     * the server. */
     for (size_t i = 0; i < t->bound->bindings.n; i++) {
         const struct binding *b = &t->bound->bindings.items[i];
         if (b->answer > least && host_matches(b->host, t->host))
@@ -27,14 +28,15 @@ enum binding_answer errand_answer_of(const struct tap *t, const struct binding *
     return least;
 }
 
-/* The request is over; its connection to the host is closed if the answer was not read to its end. */
+/* End the request and answer the client. The connection to the host is closed if its answer was
+ * not read to the end. */
 static int reply(struct tap *t, unsigned status, const char *json, size_t n)
 {
     bool keep = t->keep && t->req.over, bare = status == 204 || status == 304;
     errand_drop(t);
     t->keep = keep;
     t->state = TAP_REPLY;
-    /* It is in memory until the client has it. */
+    /* The body stays in memory until the client has read it, so it counts against the limits. */
     if (n && errand_keep(t, n) < 0)
         return tap_reply(t, TAP_WITHHELD);
     t->out.max = n + HEAD_MAX > t->out.max ? n + HEAD_MAX : t->out.max;
@@ -56,7 +58,7 @@ static bool is_json(const struct head *h)
     if (encoding && !text_is(encoding->value, "identity"))
         return false;
     if (!type)
-        return true; /* it is read anyway */
+        return true; /* the parser decides */
     size_t n = 0;
     while (n < type->value.n && type->value.p[n] != ';' && type->value.p[n] != ' ')
         n++;
@@ -83,7 +85,8 @@ int errand_answer_head(struct tap *t, const struct head *h)
     return r < 0 ? r : 1;
 }
 
-/* As we would have written it, without secrets; NULL: it is no JSON, or would be none without them. */
+/* The JSON as our library writes it, secrets blotted out. NULL: the body is not JSON, or is not
+ * once they are. */
 static char *write_anew(const struct tap *t)
 {
     const struct buf *in = &t->gathered;

@@ -148,7 +148,7 @@ struct policy_answer outlet_judge(struct outlet *o, enum policy_name named)
                              .to = o->rec.to,
                              .port = o->rec.port,
                              .named = named,
-                             .name = o->rec.name, /* of POLICY_NAME_HIDDEN */
+                             .name = o->rec.name, /* read only for POLICY_NAME_HIDDEN */
                              .pinned = names };
     f.n_pinned = pins_names(o->net->pins, &o->rec.to, clock_mono_ms(), names);
     if (f.n_pinned && named != POLICY_NAME_HIDDEN) /* for the log */

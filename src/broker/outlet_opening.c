@@ -59,7 +59,7 @@ void outlet_read_opening(struct outlet *o)
     switch (what) {
     case OPENING_MORE: outlet_wait_opening(o); return;
     case OPENING_TLS:
-    case OPENING_TLS_ENCRYPTED: /* to a tap, which can decrypt no other name, it is like any */
+    case OPENING_TLS_ENCRYPTED: /* a tap decrypts no other name */
         if (tap_takes(o->net, name, &o->rec.to, o->rec.port)) {
             hand_over(o, name);
             return;

@@ -67,9 +67,9 @@ struct tap {
     size_t n_gathered; /* bytes of its body that are in memory, here or in the request */
     struct flow req;
     struct wash res;
-    bool hides; /* its answer is looked through */
+    bool hides; /* the answer is searched for secrets */
     enum binding_answer answer;
-    unsigned status;           /* of an answer that is kept until it is whole */
+    unsigned status;           /* of an answer held back until it is complete */
     bool is_head, keep, plain; /* plain: its client knows no chunks */
     bool last;                 /* on its connection to the host */
     bool upgrade, sent, answered, lost, retried, req_ended, res_ended;
@@ -115,7 +115,8 @@ int errand_keep(struct tap *t, size_t n); /* counts bytes in memory; -EMSGSIZE: 
 /* How much comes back of the answer to a request that these bindings fit. */
 enum binding_answer errand_answer_of(const struct tap *t, const struct binding *const *fits,
                                      size_t n);
-/* Instead of what the server said, where that is to be more than its head. */
+/* Answer the client in the server's place: at once by the status, or once a JSON body is
+ * complete (errand_answer_step). */
 int errand_answer_head(struct tap *t, const struct head *h);
 int errand_answer_step(struct tap *t);
 

@@ -12,11 +12,11 @@ struct wash {
     struct body body;
     struct blot blot;
     struct blot_frames *frames; /* WebSocket's; NULL: bytes */
-    struct buf *kept; /* borrowed: the body goes there, as it is, instead of on; NULL: on */
-    bool chunks;      /* written as such */
-    bool over;        /* all of it was read */
-    uint64_t passed;  /* bytes that came */
-    size_t most;      /* as in struct flow */
+    struct buf *kept;           /* borrowed: gets the unwashed body; NULL: it is sent on */
+    bool chunks;                /* send it in chunks */
+    bool over;                  /* all of it was read */
+    uint64_t passed;            /* bytes that came */
+    size_t most;                /* as in struct flow */
 };
 
 struct wash_head {

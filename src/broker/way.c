@@ -43,7 +43,7 @@ int way_find(const struct head *h, const struct way_map *map, struct way *ret_wa
     struct way r = { 0 };
     const char *host = h->host.p;
     size_t n = h->host.n;
-    if (!preview_host_plain(host, n)) /* a server inside could take the rest for something else */
+    if (!preview_host_plain(host, n)) /* a server inside could read the rest as another host */
         return -EINVAL;
     bool by_host = preview_host(host, n, map->domain, r.sandbox, &r.port);
     bool by_alias = !by_host && plates_find(map->plates, host, n, r.sandbox, &r.port);

@@ -23,7 +23,7 @@ static int add(scmp_filter_ctx ctx, uint32_t action, const char *name)
 {
     int number = seccomp_syscall_resolve_name(name);
     if (number == __NR_SCMP_ERROR)
-        return 0; /* of another architecture, or newer than the library */
+        return 0; /* not on this architecture, or newer than libseccomp */
     if (action == SCMP_ACT_ALLOW && makes_memory(name))
         return seccomp_rule_add(ctx, action, number, 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
     return seccomp_rule_add(ctx, action, number, 0);
@@ -35,7 +35,7 @@ static int load(scmp_filter_ctx ctx, int r, struct err *err)
         r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
     if (ctx && r >= 0)
         r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
-    if (ctx && r >= 0) /* a tree: most calls are far down a list */
+    if (ctx && r >= 0) /* a binary tree: most calls are far down a list */
         r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 #if !SANITIZED
     if (ctx && r >= 0)
@@ -61,7 +61,7 @@ int calls_refuse(const char *const *names, size_t n, struct err *err)
     int r = ctx ? add(ctx, SCMP_ACT_ERRNO(ENOSYS), "clone3") : -ENOMEM;
     for (size_t i = 0; i < n && r >= 0; i++)
         r = add(ctx, SCMP_ACT_ERRNO(EPERM), names[i]);
-    /* A rule has one comparison for an argument: a bit each. */
+    /* A rule holds one comparison per argument, so each bit needs a rule. */
     for (unsigned long bit = 1; bit && r >= 0; bit <<= 1)
         if (NAMESPACES & bit)
             r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,

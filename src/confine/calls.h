@@ -1,16 +1,16 @@
 /* calls - the system calls that a process of ours may still make.
  *
- * A list of names, installed for good, for every thread and whatever the process starts. A call that is
- * refused fails with EPERM and nobody dies: a library that asks for some comfort does without it. Names that
- * libseccomp does not know are left out. A sanitizer's build installs nothing: its run-time makes
- * calls of its own. Sets no_new_privs. */
+ * A list of names, installed for good, for every thread and every program the process starts. A
+ * refused call fails with EPERM and kills nobody: a library that asks for a comfort does without
+ * it. Names that libseccomp does not know are left out. A sanitizer's build installs nothing:
+ * its run-time makes calls of its own. Sets no_new_privs. */
 #pragma once
 #include <stddef.h>
 
 #include "base/err.h"
 
-/* These and no others. mmap and mprotect, if among them, make no code. */
+/* Allow these calls and no others. mmap and mprotect, if listed, cannot make memory executable. */
 int calls_allow(const char *const *names, size_t n, struct err *err);
-/* All but these, and but new namespaces. clone3, whose flags no filter can see, gets ENOSYS: the C library
- * then uses clone. */
+/* Allow all calls but these, and no new namespaces. clone3 hides its flags from filters and gets
+ * ENOSYS, so the C library uses clone. */
 int calls_refuse(const char *const *names, size_t n, struct err *err);

@@ -1,4 +1,4 @@
-/* Each in a child of its own: what is given up does not come back. */
+/* Each test runs in a child of its own: a process cannot take back what it gave up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -22,7 +22,7 @@
 #include "confine/paths.h"
 #include "confine/rights.h"
 
-/* 0, or the line that is not true there. */
+/* 0, or the number of the line that failed in the child. */
 static int in_child(int (*work)(void))
 {
     int status = 0;
@@ -80,7 +80,7 @@ static int few_paths(void)
                                                { "/no/such/path", true } };
     int r = paths_confine(rules, ARRAY_LEN(rules), true, NULL);
     if (r == 1)
-        return 0; /* no Landlock here */
+        return 0; /* this kernel has no Landlock */
     TRUE(r == 0);
     FAILS(open("/etc/passwd", O_RDONLY), EACCES);
     FAILS(open("/tmp/confined", O_WRONLY | O_CREAT, 0600), EACCES);

@@ -46,7 +46,7 @@ static int add(int ruleset, const struct paths_rule *rule, uint64_t handled, str
     _cleanup_fd_ int fd = open(rule->path, O_PATH | O_CLOEXEC);
     struct stat st;
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
-        return 0; /* which is out of reach, then */
+        return 0; /* a missing path stays out of reach */
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(err, errno, "cannot open '%s'", rule->path);
     if (!S_ISDIR(st.st_mode))
@@ -59,12 +59,12 @@ static int add(int ruleset, const struct paths_rule *rule, uint64_t handled, str
 
 int paths_confine(const struct paths_rule *rules, size_t n, bool alone, struct err *err)
 {
-#if SANITIZED /* whose reports are files anywhere */
+#if SANITIZED /* a sanitizer writes its reports anywhere */
     return 0;
 #endif
     long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
     if (version < 2)
-        return 1; /* the first one lets nobody rename from one directory to another */
+        return 1; /* version 1 lets nobody rename between directories */
     struct ruleset all = { .fs = known(version), .scoped = alone ? SCOPE_ALL : 0 };
     size_t size = version >= 6 ? sizeof(all) : sizeof(all.fs);
     _cleanup_fd_ int fd = (int)syscall(CREATE_RULESET, &all, size, 0);
