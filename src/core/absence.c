@@ -11,7 +11,7 @@
 
 #define LOG_MODULE "adopt"
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
-#define NOTE "host-boot" /* in the state's directory */
+#define NOTE "host-boot" /* a file in the state's directory */
 #define PATH_SIZE 4096
 #define TEXT_SIZE 64
 

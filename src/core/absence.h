@@ -5,8 +5,8 @@
 #pragma once
 #include "core/private.h"
 
-/* Before adopt(): read both notes. What is missing or damaged says nothing. */
+/* Before adopt(): read both notes. A missing or damaged note counts as none. */
 void absence_read(struct core *core, const char *state_dir);
-/* After it: note this boot. Whatever dies from now on is seen dying. */
+/* After adopt(): note this boot. The daemon sees whatever dies from now on. */
 void absence_noted(struct core *core, const char *state_dir);
 enum sandbox_cause absence_cause(const struct core *core, const struct sandbox *s);

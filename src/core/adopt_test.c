@@ -99,7 +99,8 @@ static void note(const struct world *w, const char *file, const char *text)
     CHECK_EQ(fclose(f), 0);
 }
 
-/* One that ran and is gone, after `file` said `text`; and after the daemon's next start, when it says nothing new. */
+/* A sandbox ran and is gone, after `file` said `text`: check its cause, also after a second
+ * start of the daemon, when the file says nothing new. */
 static void check_cause(const char *file, const char *text, enum sandbox_cause expected)
 {
     static const char id[] = "aaaaaaaaaaaaaaaaaaaa";
@@ -126,7 +127,7 @@ TEST(what_ended_with_the_host_or_all_others_did_not_crash)
 {
     check_cause("state/host-boot", "another\n", CAUSE_REBOOT);
     check_cause("ended", "3\n", CAUSE_SHUTDOWN);
-    check_cause("ended", "1\n", CAUSE_CRASHED); /* it was started after that */
+    check_cause("ended", "1\n", CAUSE_CRASHED); /* the sandbox was started after that */
     check_cause("ended", "", CAUSE_CRASHED);
     check_cause("state/host-boot", "", CAUSE_CRASHED);
 }

@@ -19,7 +19,7 @@
 
 struct blob_writer {
     struct core *core;
-    struct room *room; /* NULL: it counts for nobody */
+    struct room *room; /* NULL: no team's quota counts it */
     int fd;
     char name[DIGEST_SIZE]; /* in blobs/partial */
     bool resumable;

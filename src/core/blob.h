@@ -14,7 +14,7 @@
 
 struct blob_writer;
 
-/* What is written is taken of the room; NULL: it counts for nobody. */
+/* Takes each byte from the room before writing it; NULL: no team's quota counts the blob. */
 int blob_begin(struct core *core, struct room *room, struct blob_writer **ret_w, struct err *err);
 /* The same for a blob whose digest is known: goes on where an earlier one was aborted. *ret_offset
  * is how many bytes are there (they were hashed again). One writer a digest at a time:
@@ -28,8 +28,8 @@ int blob_rewind(struct blob_writer *w, struct err *err);
  * are dropped. Frees w in any case. */
 int blob_finish(struct blob_writer *w, const char *expected, char ret_digest[DIGEST_SIZE],
                 uint64_t *ret_size, struct err *err);
-/* Frees w; what a resumable one has written stays for later, unless a quota counts it: then it would
- * be nobody's. NULL is fine. */
+/* Frees w. The bytes of a resumable blob stay for later, unless a quota counts them: then nobody
+ * would own them. NULL is fine. */
 void blob_abort(struct blob_writer *w);
 
 /* The caller closes *ret_fd. -ENOENT without a `what` where there is none. */

@@ -112,7 +112,8 @@ static int keep(struct core *core, struct checkpoint *c, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot allocate a checkpoint") : 0;
 }
 
-/* By what it had written when it was last looked at: how much it will be is not known before. */
+/* Nobody knows a checkpoint's size beforehand, so check the quota with what the sandbox used
+ * when it was last measured. */
 static int check_quota(struct core *core, const struct box *b, const struct checkpoint_ask *ask,
                        struct err *err)
 {
@@ -136,7 +137,7 @@ int checkpoints_take(struct core *core, struct box *b, const struct checkpoint_a
     if (r < 0)
         return err_set(err, -r, "cannot describe a checkpoint");
     r = name_free(core, &c, err);
-    if (r >= 0 && !ask->end) /* to pause always works: it frees memory, and counts afterwards */
+    if (r >= 0 && !ask->end) /* a pause always works: it frees memory, and counts afterwards */
         r = check_quota(core, b, ask, err);
     if (r >= 0)
         r = ask_keeper(core, ask, &c, ret_last, err);

@@ -25,16 +25,16 @@ struct core_config {
     int archive_fd;            /* the program warren-archive (O_PATH), kept; 0 or below: none */
     const char *network_limits, *network_limits_most; /* as limits.h reads them; NULL: none */
     int broker_fd;              /* the link to warren-broker; 0 or below: none */
-    uint64_t memory_promise_mb; /* what limits of running sandboxes may add up to; 0: no bound */
+    uint64_t memory_promise_mb; /* the sum of running sandboxes' limits; 0: no bound */
     /* registries of images; the texts may be NULL */
     const char *default_registry; /* the host of names that have none */
     const char *registry_allow;   /* hosts that teams may use; none: every public one */
     unsigned registry_timeout_s;  /* of silence; 0: the usual */
     uint64_t layer_bytes;         /* the most that a layer unpacks to; 0: no bound */
-    unsigned layer_ratio;         /* and an archive holds, times its own size; 0: no bound */
+    unsigned layer_ratio;         /* the most an archive holds, times its size; 0: no bound */
     const char *api_names;        /* of the API, commas between: nobody's to have; NULL: none */
     const char *egress_open;      /* ranges that the operator opened, for buckets; NULL: none */
-    bool share_volumes; /* also where sockets in a volume lead from one sandbox to the other */
+    bool share_volumes;           /* even where sockets in a volume lead to another sandbox */
     const struct archive_config *archive; /* archive.h; NULL: no object storage */
 };
 

@@ -231,7 +231,7 @@ int image_export_parts(struct core *core, const char *owner, const char *name, c
     exp->fd = -1;
     image_hold_begin(core, owner, &exp->hold);
     int r = fill_parts(exp, name, text, layers, n, last, err);
-    if (r >= 0) /* the last part is in no store, and counts until it is sent */
+    if (r >= 0) /* the last part is in no store and counts until it is sent */
         r = room_take(&exp->hold.room, last->size, err);
     fd_close_all(&last->fd, 1);
     last->fd = -1;

@@ -207,8 +207,8 @@ static int take_frame(struct file_call *call, const struct init_frame *f, struct
     return -EPROTO;
 }
 
-/* How long it may tell nothing. Whoever does the work runs among the sandbox's processes, where root can
- * stop it, so nobody waits for it for ever; but a watch may have nothing to tell. */
+/* How long an operation may send nothing. Its worker runs among the sandbox's processes, where
+ * root can stop it, so the wait must end; a watch may rightly have nothing to report. */
 static int patience_ms(const struct file_call *call)
 {
     switch (call->op) {

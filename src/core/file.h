@@ -52,7 +52,7 @@ struct file_ask {
 };
 #define FILE_HAVE(tag_) (UINT64_C(1) << ((tag_)-WIRE_T_OP))
 
-#define FILE_QUIET_MS 600000 /* one that walks a tree may find nothing to tell of for long */
+#define FILE_QUIET_MS 600000 /* a walk through a tree may report nothing for long */
 
 /* An operation under way: feed what it takes, then read what it answers. */
 struct file_call;
@@ -86,10 +86,10 @@ struct file_event {
     uint64_t cookie;
     struct err err; /* SKIPPED */
 };
-/* 1 and an event (file_event_done it), below zero a failure: the operation's own is named in err.
- * -ETIMEDOUT after timeout_ms without one; with -1 the operation fails, with a name, when it has told nothing for
- * as long as one of its kind may: a minute, or ten where a tree is walked. -ECANCELED when hangup_fd (-1: none) was
- * closed by its peer. */
+/* 1 and an event (file_event_done it), below zero a failure: the operation's own is named in
+ * err. -ETIMEDOUT after timeout_ms without an event. With timeout_ms -1 an operation that is
+ * silent for too long fails with a name: after a minute, or ten where it writes or walks a tree.
+ * -ECANCELED when hangup_fd (-1: none) was closed by its peer. */
 int file_next(struct file_call *call, int timeout_ms, int hangup_fd, struct file_event *ret_ev,
               struct err *err);
 void file_event_done(struct file_event *ev);

@@ -93,7 +93,7 @@ static int not_found(struct err *err, const char *name)
                     name);
 }
 
-/* As it is kept; what is no image's name as a whole may be one behind a team's. */
+/* The reference in its stored form. A text that is no image name as a whole may be "team/name". */
 static int normal_ref(const char *text, char ret_ref[IMAGE_REF_MAX])
 {
     char name[IMAGE_NAME_MAX];
@@ -238,7 +238,7 @@ static struct content *orphan(struct images *im, const struct content *old)
     return images_take_content(im, old->digest);
 }
 
-/* The owner's quota has room for what a content adds to it. Opens the room in any case. */
+/* Check that the owner's quota has room for what this content adds. Opens the room in any case. */
 static int claim(struct core *core, const char *owner, const char *digest, struct room *room,
                  struct err *err)
 {
@@ -284,7 +284,7 @@ static int point(struct core *core, const struct image_name *name, const char *d
         images_describe(im, n.owner, &n, ret_image);
     }
     (void)pthread_mutex_unlock(&im->lock);
-    room_close(&room); /* the name counts by itself */
+    room_close(&room); /* from here on the name itself counts */
     if (r < 0)
         return err_set(err, -r, "cannot name an image");
     warm_pool_replace(core, old_tree[0] ? old_tree : NULL, ret_image->tree);
@@ -349,7 +349,7 @@ int image_create(struct core *core, const char *owner, const char *name, bool pu
     r = add_content(core, c, err);
     if (r >= 0)
         r = point(core, &as, digest, ret_image, err);
-    if (r < 0) { /* nothing names it: it goes */
+    if (r < 0) { /* no name leads to the content: remove it */
         (void)pthread_mutex_lock(&core->images.lock);
         struct content *gone = orphan(&core->images, images_content(&core->images, digest));
         (void)pthread_mutex_unlock(&core->images.lock);

@@ -1,11 +1,11 @@
 /* image - what sandboxes start from: a configuration on a chain of layers, by name.
  *
  * A layer is known by its chain id and stored once: the keeper has one read-only tree for each
- * chain (a snapshot of its parent's with the layer applied), the blob store has the layer's bytes as
- * they came. An image is a manifest and a configuration over such a chain; names of owners point at
- * it. Whose image a name means is reach.h's to say. ":latest" is the same as no tag.
- * What no name, no sandbox and no hold needs is removed. Calls block for as long as the disk and
- * the keeper take. */
+ * chain (a snapshot of its parent's with the layer applied), the blob store has the layer's
+ * bytes as they came. An image is a manifest and a configuration over such a chain; owners'
+ * names point at it. reach.h decides whose image a name means. ":latest" is the same as no tag.
+ * Content that no name, sandbox or hold needs is removed. Calls block for as long as the disk
+ * and the keeper take. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@
 #include "wire/keeper.h"
 
 #define IMAGE_NAME_MAX 256                         /* "[host[:port]/]repo[:tag]" */
-#define IMAGE_REF_MAX (OWNER_MAX + IMAGE_NAME_MAX) /* likewise behind "team/" */
+#define IMAGE_REF_MAX (OWNER_MAX + IMAGE_NAME_MAX) /* "team/" before such a name */
 
 struct image {
     char name[IMAGE_NAME_MAX]; /* without ":latest" */
@@ -44,10 +44,10 @@ int image_name_normal(const char *name, char ret_name[IMAGE_NAME_MAX], struct er
 /* -ENOENT, image_not_found. ret_config may be NULL; image_config_done it. */
 int image_resolve(struct core *core, const char *owner, const char *name, struct image *ret_image,
                   struct image_config *ret_config, struct err *err);
-/* Whether the asker means this image, and no other, by that text. */
+/* Whether `text` means exactly this image to the asker. */
 bool image_meant(struct core *core, const char *asker, const char *text, const struct image *image);
-/* Own and public ones, by how they are reached, which begins with `prefix` (NULL: all).
- * free(*ret_images). */
+/* Own and public images whose name for this owner begins with `prefix` (NULL: all), sorted by
+ * it. free(*ret_images). */
 int image_list(struct core *core, const char *owner, const char *prefix, struct image **ret_images,
                size_t *ret_n, struct err *err);
 int image_tag(struct core *core, const char *owner, const char *name, const char *as,
@@ -72,15 +72,15 @@ struct image_layer {
 struct image_hold {
     struct image_hold *next;
     int64_t since_ms;
-    struct room room; /* what comes in counts for its owner */
+    struct room room; /* incoming bytes, charged to the owner */
 };
 void image_hold_begin(struct core *core, const char *owner, struct image_hold *hold);
 void image_hold_end(struct core *core, struct image_hold *hold);
 
 /* Unpacks a blob on parent_chain ("": the first layer). Fine to call again: an existing chain is
- * found, and calls for the same chain wait for each other. diff_id, if not NULL, must turn out to
- * be the layer's (-EBADMSG, invalid_image). What it unpacks to is taken of the room (-EDQUOT,
- * quota_exceeded), and has the daemon's own bounds (-EFBIG, layer_too_large). */
+ * found, and calls for the same chain wait for each other. diff_id, if not NULL, must turn out
+ * to be the layer's (-EBADMSG, invalid_image). The unpacked bytes are taken from the room
+ * (-EDQUOT, quota_exceeded) and bounded by the daemon's options (-EFBIG, layer_too_large). */
 int image_add_layer(struct core *core, struct room *room, const char *parent_chain,
                     const char *digest, const char *media_type, const char *diff_id,
                     struct image_layer *ret_layer, struct err *err);

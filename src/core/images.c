@@ -43,7 +43,7 @@ struct image_name *images_own(struct images *im, const char *owner, const char *
     return NULL;
 }
 
-/* A first part with a dot in it is a registry's host, as everywhere, and never a team. */
+/* A first part with a dot is a registry's host, as everywhere, and never a team. */
 static bool is_host(const char *part)
 {
     return strchr(part, '.') || strcmp(part, "localhost") == 0;
@@ -121,7 +121,7 @@ void images_describe(const struct images *im, const char *asker, const struct im
                        .created_ms = c->parsed.created_ms ? c->parsed.created_ms : n->created_ms };
     memcpy(i.name, n->name, sizeof(i.name));
     memcpy(i.owner, n->owner, sizeof(i.owner));
-    (void)reach_name(asker, n->owner, n->name, i.as, sizeof(i.as)); /* it fits: see IMAGE_REF_MAX */
+    (void)reach_name(asker, n->owner, n->name, i.as, sizeof(i.as)); /* fits: see IMAGE_REF_MAX */
     memcpy(i.id, c->id, sizeof(i.id));
     memcpy(i.digest, c->digest, sizeof(i.digest));
     memcpy(i.chain, c->layers[c->n - 1].chain, sizeof(i.chain));
@@ -140,7 +140,7 @@ void images_describe(const struct images *im, const char *asker, const struct im
     *ret_image = i;
 }
 
-/* ---- what a team's take ---- */
+/* ---- what a team's images take ---- */
 
 static int by_chain(const void *pa, const void *pb)
 {

@@ -8,7 +8,7 @@
 struct layer {
     struct image_layer l;
     char parent[DIGEST_SIZE];
-    char owner[OWNER_MAX]; /* who brought it in; "": nobody knows any more */
+    char owner[OWNER_MAX]; /* the team that brought it in; "": unknown */
     bool kept;             /* a build's cache */
     int64_t created_ms, touched_ms;
 };
@@ -36,7 +36,8 @@ struct image_name {
 struct layer *images_layer(struct images *im, const char *chain);
 struct layer *images_layer_of_tree(struct images *im, const char *tree);
 struct content *images_content(struct images *im, const char *digest);
-/* The owner's own name; images_find: the one that an asker means, with its team before it or without. */
+/* images_own: the owner's own name. images_find: the name that an asker means, with or without
+ * its team before it. */
 struct image_name *images_own(struct images *im, const char *owner, const char *name);
 struct image_name *images_find(struct images *im, const char *asker, const char *ref);
 unsigned images_names_of(const struct images *im, const struct content *c);
@@ -44,10 +45,10 @@ bool images_chain_used(const struct images *im, const char *chain); /* by a cont
 bool images_blob_used(const struct images *im, const char *digest);
 void images_describe(const struct images *im, const char *asker, const struct image_name *n,
                      struct image *ret_image);
-/* What they take of a team's quota: each layer of its own images once, tree and blob; and what it
- * brought in that no image has, but a build's cache or a sandbox. */
+/* The bytes that images take of a team's quota: each layer of its own images once, tree and
+ * blob; and layers it brought in that only a build's cache or a sandbox still needs. */
 uint64_t images_bytes(const struct images *im, const char *owner);
-/* How much more that would be with this content. */
+/* How many bytes this content would add. */
 uint64_t images_bytes_more(const struct images *im, const char *owner, const struct content *c);
 int64_t images_held_since(const struct images *im);             /* INT64_MAX: nobody holds */
 int images_add_layer(struct images *im, const struct layer *l); /* -ENOMEM */
@@ -83,8 +84,8 @@ void layer_release(struct core *core, const char *chain, struct image_pruned *pr
 /* Takes a content that no name has: its row, its blobs, its layers. */
 void content_release(struct core *core, struct content *c);
 void blob_release(struct core *core, const char *digest);
-/* Removes a blob that an owner's import brought and no image came to use; where it cannot be removed
- * yet, it counts for the owner. */
+/* Removes a blob that an owner's import brought and no image uses. A blob that cannot be removed
+ * yet counts for the owner. */
 void blob_release_unused(struct core *core, const char *owner, const char *digest);
 /* A layer's media type, by its first bytes. */
 const char *image_layer_type(struct core *core, const char *digest);

@@ -106,7 +106,7 @@ int image_import_finish(struct image_import *imp, struct image *ret_image, struc
     char digest[DIGEST_SIZE] = "";
     int r = finish(imp, digest, ret_image, err);
     if (digest[0])
-        /* Its members are blobs of their own, or it was refused. */
+        /* The archive's members are blobs of their own by now, or it was refused. */
         blob_release_unused(core, imp->owner, digest);
     import_free(imp);
     return r;

@@ -38,8 +38,8 @@ void init_conn_done(struct init_conn *c);
 /* Sends a whole frame, waiting for room at most timeout_ms. */
 int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size_t n,
                    int timeout_ms);
-/* The first frame of an operation. An init that refuses whoever comes may have closed already: why is then
- * there to be read, so that is no failure. */
+/* Send the first frame of an operation. An init that refuses a connection may have closed it
+ * already: ECONNRESET is no failure here, since the refusal can still be read. */
 int init_conn_begin(struct init_conn *c, enum wire_type type, const void *p, size_t n,
                     int timeout_ms);
 /* Whole frames that were made before, at once. */

@@ -63,7 +63,7 @@ static int random_tree(char tree[KEEPER_IMAGE_SIZE])
     return r;
 }
 
-/* Has the keeper make a tree of `most` bytes at most; fills diff_id, tree and size_bytes. */
+/* Have the keeper make a tree of `most` bytes at most; fills diff_id, tree and size_bytes. */
 static int unpack(struct core *core, const char *parent_tree, int blob, uint64_t most,
                   unsigned ratio, struct image_layer *l, struct err *err)
 {
@@ -100,7 +100,8 @@ static void drop_tree(struct core *core, const char *tree)
         log_warn("tree stays until the next start tree=%s err=\"%s\"", tree, err.msg);
 }
 
-/* With all the room that its owner has left, and no more in the end than it took. */
+/* Unpack with all the room that the owner has left; afterwards the room holds only what the
+ * layer took. */
 static int unpack_in_room(struct core *core, struct room *room, const char *parent_tree, int blob,
                           struct image_layer *l, struct err *err)
 {
@@ -333,7 +334,7 @@ void blob_release_unused(struct core *core, const char *owner, const char *diges
     bool used = images_blob_used(im, digest);
     bool alone = !im->holds || !im->holds->next;
     (void)pthread_mutex_unlock(&im->lock);
-    if (!used && alone) { /* another import may have found it here */
+    if (!used && alone) { /* another import may have found the blob */
         blob_remove(core, digest);
         return;
     }

@@ -321,7 +321,7 @@ int parcel_import_finish(struct parcel_import *imp, const char *name, struct che
     char digest[DIGEST_SIZE] = "";
     int r = finish(imp, digest, name, ret_c, err);
     if (digest[0])
-        blob_release_unused(core, imp->owner, digest); /* its members are blobs of their own */
+        blob_release_unused(core, imp->owner, digest); /* its members are blobs by now */
     parcel_import_abort(imp);
     return r;
 }

@@ -44,13 +44,13 @@ struct images { /* images.h has the functions */
     size_t n_names, n_contents, n_layers;
     struct image_hold *holds;
     struct making *making;
-    uint64_t changes; /* of what anybody's images take; from 1 on */
+    uint64_t changes; /* counts changes to what images take; from 1 on */
 };
 
-struct stock { /* what a team stores that no table tells of */
+struct stock { /* bytes of a team's that no table lists */
     char owner[OWNER_MAX];
     uint64_t uploads, left;
-    uint64_t images, seen; /* as of that change of the images */
+    uint64_t images, seen; /* images: bytes at the change number `seen` */
 };
 
 struct rooms { /* room.h; guarded by the table's lock */

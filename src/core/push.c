@@ -148,8 +148,8 @@ static int push_run(struct transfer *t, struct err *err)
     _cleanup_free_ char *manifest = NULL, *config = NULL;
     char where[REFERENCE_TEXT_MAX];
     struct image_hold hold;
-    image_hold_begin(t->core, t->config.owner,
-                     &hold); /* it may be removed meanwhile: its blobs stay for us */
+    /* The hold keeps the blobs if the image is removed meanwhile. */
+    image_hold_begin(t->core, t->config.owner, &hold);
     int r = image_texts(t->core, &t->image, &manifest, &config, err);
     if (r >= 0)
         r = push(t, &m, &manifest, config, err);

@@ -92,7 +92,7 @@ int quota_exceeded(enum quota q, const struct team *team, int64_t used, int64_t 
                            : "stop or delete some");
 }
 
-/* What the operator lets the limits of all teams add up to, whatever each may have. */
+/* Check the operator's bound for the memory limits of all teams together. */
 static int check_promise(struct core *core, int64_t before_mb, int64_t after_mb, struct err *err)
 {
     int64_t used[QUOTA_COUNT];

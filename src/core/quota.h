@@ -8,7 +8,7 @@
 #include "core/team.h"
 
 struct team *team_find(struct core *core, const char *name);
-/* NULL: of all owners, without their volumes. */
+/* NULL: all owners together, without their volumes. */
 void quota_in_use(struct core *core, const char *owner, int64_t ret_in_use[QUOTA_COUNT]);
 
 /* What `b` would count for with that spec and, if `runs`, running. */
@@ -20,10 +20,10 @@ bool quota_runs(const struct box *b); /* it counts as running now */
  * capacity: the machine has promised as much memory as its operator allows. */
 int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
                 const int64_t after[QUOTA_COUNT], struct err *err);
-/* -EDQUOT in words. */
+/* Sets quota_exceeded with its numbers; returns -EDQUOT. */
 int quota_exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,
                    struct err *err);
-/* What of the disk's quota is in use, in MiB, by what uses it. */
+/* How much of the disk quota each kind of storage uses, in MiB. */
 void quota_disk(struct core *core, const char *owner, int64_t ret_mb[STORED_COUNT]);
 /* Adds what the owner's builds count for (build.c). */
 void build_in_use(struct core *core, const char *owner, int64_t in_use[QUOTA_COUNT]);

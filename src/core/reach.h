@@ -11,15 +11,15 @@
 
 struct reach {
     const char *asker, *text; /* as they were asked for */
-    char team[OWNER_MAX];     /* the part before the first slash; "": none that a team could have */
-    const char *name;         /* the part behind it */
+    char team[OWNER_MAX];     /* the part before the first slash; "": it cannot be a team's name */
+    const char *name;         /* the part after it */
 };
 
-/* Both texts stay the caller's and are looked at until the last reach_rank. */
+/* Borrows both texts until the last reach_rank. */
 struct reach reach_of(const char *asker, const char *text);
 
-/* How well this thing is what was asked for; 0: not at all. Of all that there are the best is meant,
- * and no two rank alike. */
+/* How well this thing matches what was asked for; 0: not at all. The highest rank is meant, and
+ * no two things rank alike. */
 int reach_rank(const struct reach *r, const char *owner, const char *name, bool public);
 
 /* The name by which the asker reaches it. -EMSGSIZE: out is too small. */

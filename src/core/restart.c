@@ -6,10 +6,10 @@
 #include "core/timers.h"
 
 #define LOG_MODULE "restart"
-#define HOLD_MS 1000               /* then the timers bring it up again */
-#define TRIES_MAX 6                /* in a row: the last some 30 s after the one before */
-#define FIRST_MS 1000              /* and twice as long each time */
-#define STEADY_MS (10 * 60 * 1000) /* one that ran for so long is counted anew */
+#define HOLD_MS 1000               /* if busy, the timers try again */
+#define TRIES_MAX 6                /* in a row; the last comes 32 s after the one before */
+#define FIRST_MS 1000              /* the first delay; it doubles each time */
+#define STEADY_MS (10 * 60 * 1000) /* a sandbox that ran this long starts counting anew */
 
 bool restart_wanted(const struct sandbox *s)
 {
@@ -31,11 +31,11 @@ void restart_plan(struct core *core, struct box *b)
     if (b->s.stopped_ms - b->s.started_ms >= STEADY_MS && b->restart_ms == 0)
         b->restarts = 0;
     bool over = wanted && b->restarts >= TRIES_MAX;
-    /* The first start after a restart of the host waits for nothing. */
+    /* The first start after a reboot or a shutdown waits for nothing. */
     int64_t wait =
         b->s.cause == CAUSE_CRASHED || b->restarts ? (int64_t)FIRST_MS << b->restarts : 0;
     b->restart_ms = wanted && !over ? now + wait : 0;
-    b->restarts = over ? 0 : b->restarts + wanted; /* a start that a client asks for begins anew */
+    b->restarts = over ? 0 : b->restarts + wanted; /* a client's start counts anew */
     (void)pthread_mutex_unlock(&core->table.lock);
     if (over) {
         log_warn("not started again: it did not stay up sandbox=%s tries=%d", b->s.id, TRIES_MAX);

@@ -59,7 +59,7 @@ TEST(one_that_does_not_stay_up_is_tried_later_each_time_and_then_no_more)
         int64_t wait = b->restart_ms - clock_now_ms();
         CHECK(wait > last && wait <= 64 * 1000);
         last = wait;
-        b->restart_ms = 0; /* it was started */
+        b->restart_ms = 0; /* as if it had been started */
     }
     CHECK_EQ(tries, 6);
     ended(w->core, b, CAUSE_CRASHED, 50);

@@ -9,7 +9,7 @@
 #include "core/wait.h"
 
 #define MIB (1024ull * 1024)
-#define WAIT_MS (3600ll * 1000) /* as long as a layer may take */
+#define WAIT_MS (3600ll * 1000) /* as long as unpacking a layer may take */
 
 static uint64_t whole_mib(uint64_t bytes)
 {
@@ -35,7 +35,7 @@ static struct stock *stock_of(struct core *core, const char *owner, bool make)
     return s;
 }
 
-/* Looked up anew only when the images have changed: it is asked for with each sandbox. */
+/* Cached until the images change, because every create asks for it. */
 static uint64_t images_of(struct core *core, const char *owner)
 {
     struct images *im = &core->images;
@@ -64,7 +64,7 @@ void stored_add(struct core *core, const char *owner, int64_t mb[STORED_COUNT])
     mb[STORED_CHECKPOINTS] += (int64_t)(whole_mib(checkpoints_bytes(core, owner)) / MIB);
 }
 
-/* What the team's rooms but this one have taken of bytes, and were lent. */
+/* The bytes that the team's other rooms hold (without names), or were lent. */
 static uint64_t others(const struct room *room, bool lent)
 {
     uint64_t n = 0;
@@ -87,7 +87,8 @@ static int64_t used_mb(const struct room *room)
     return used[QUOTA_DISK_MB];
 }
 
-/* Until so much more (in MiB) fits; `credit` of what is in use is the same bytes. */
+/* Wait until more_mb fits. Subtract credit_mb from what is in use: those bytes are counted
+ * twice. */
 static int wait_for(const struct room *room, int64_t more_mb, int64_t credit_mb, struct err *err)
 {
     struct core *core = room->core;

@@ -82,7 +82,7 @@ TEST(who_needs_what_is_lent_waits_until_it_is_settled)
     room_open(w->core, "red", &b);
     CHECK_OK(room_lend(&a, 0, &n, &err));
     CHECK_EQ(n, 10 * MIB);
-    CHECK_EQ(room_take(&b, 11 * MIB, &err), -EDQUOT); /* would not fit anyway: no wait */
+    CHECK_EQ(room_take(&b, 11 * MIB, &err), -EDQUOT); /* can never fit: no wait */
     CHECK_EQ(pthread_create(&thread, NULL, take_five, &b), 0);
     CHECK_OK(room_settle(&a, 5 * MIB, &err));
     CHECK_EQ(pthread_join(thread, &result), 0);

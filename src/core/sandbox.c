@@ -13,9 +13,9 @@
 #include "core/version.h"
 
 #define HOLD_MS 10000        /* another operation on the same sandbox: longer than any stop */
-#define DELETE_HOLD_MS 2500  /* what a delete leaves to another operation to end by itself */
-#define KILLED_HOLD_MS 6500  /* and to one whose sandbox was killed under it */
-#define INSIDE_MAX 256       /* operations at once: as many as its init serves */
+#define DELETE_HOLD_MS 2500  /* a delete waits so long for another operation */
+#define KILLED_HOLD_MS 6500  /* and so long once it has killed the sandbox */
+#define INSIDE_MAX 256       /* operations at once, as many as an init serves */
 #define ACTIVE_SAVE_MS 60000 /* how old the database's last_active_ms may be */
 
 /* ---- reading ---- */
@@ -258,8 +258,9 @@ int sandbox_resume(struct core *core, const char *owner, const char *who, bool m
     return box_release_copy(core, b, r, ret_s, err);
 }
 
-/* Whatever else is done with it has no end of its own that a delete could wait for: a checkpoint lasts as long as
- * the processes inside take to stand still, a start as long as its probe. Killed, all of it fails soon. */
+/* Hold a sandbox to delete it. Another operation may have no end of its own: a checkpoint lasts
+ * until the processes inside stand still, a start as long as its probe. So kill the sandbox, and
+ * the operation fails soon. */
 static int hold_to_delete(struct core *core, const char *owner, const char *who,
                           const char *versions, struct box **ret_b, struct err *err)
 {
@@ -272,7 +273,8 @@ static int hold_to_delete(struct core *core, const char *owner, const char *who,
     if (b)
         memcpy(id, b->s.id, ID_SIZE);
     (void)pthread_mutex_unlock(&core->table.lock);
-    /* One that is to be deleted only as it was is not killed for an operation that may change it. */
+    /* A conditional delete does not kill: the other operation may change the version it asks
+     * for. */
     if (id[0] && !versions)
         (void)keeper_ask_cell(core, KEEPER_STOP, id, NULL);
     *err = (struct err)ERR_INIT;

@@ -41,10 +41,10 @@ enum sandbox_cause { /* why it stopped or ended */
                      CAUSE_CRASHED,  /* its init died by itself */
                      CAUSE_FAILED,   /* could not be made */
                      CAUSE_SHUTDOWN, /* all sandboxes of the daemon were ended */
-                     CAUSE_REBOOT,   /* of the host */
+                     CAUSE_REBOOT,   /* the host was restarted */
 };
 const char *sandbox_cause_name(enum sandbox_cause c);
-bool sandbox_cause_died(enum sandbox_cause c); /* nobody asked, and nothing of it runs any more */
+bool sandbox_cause_died(enum sandbox_cause c); /* the sandbox ended without anybody asking */
 
 enum sandbox_end { /* what a time-out does */
                    END_DELETE,

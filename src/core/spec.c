@@ -229,7 +229,7 @@ static int check_texts(const struct sandbox_spec *spec, struct err *err)
                         "'name' must be 1 to %d letters, digits, '.', '_' or '-', a letter or "
                         "digit first",
                         NAME_MAX_LEN);
-    /* A name of an id's shape could stand for another sandbox. */
+    /* A name shaped like an id could stand for another sandbox. */
     if (spec->name && id_valid(spec->name))
         return err_name(err, EINVAL, "invalid_field", "'name' has the shape of an id");
     if (spec->image && !image_name_valid(spec->image))

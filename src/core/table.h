@@ -25,7 +25,7 @@ struct box {
     bool queued;             /* a job about it is on its way (timers.c) */
     int64_t retry_ms;        /* a failed end is tried again at this moment */
     int64_t restart_ms;      /* when it is started again (restart.h); 0: not */
-    unsigned restarts;       /* so, in a row */
+    unsigned restarts;       /* starts by restart.h in a row */
     int64_t saved_active_ms; /* the last_active_ms that the database has */
     int64_t idle_next_ms;    /* when to look whether it is idle */
     int64_t quiet_ms;        /* its inside was last seen at work at this moment */

@@ -17,7 +17,7 @@ enum quota {
     QUOTA_SANDBOXES,  /* all that are not gone */
     QUOTA_CPU_MILLIS, /* of those that run */
     QUOTA_MEMORY_MB,  /* of those that run */
-    QUOTA_DISK_MB,    /* of all that are not gone, and of whatever else is stored: room.h */
+    QUOTA_DISK_MB,    /* all sandboxes and volumes that exist, and all else that room.h counts */
     QUOTA_COUNT,
 };
 #define QUOTA_NONE INT64_C(-1)
@@ -27,7 +27,7 @@ struct team {
     int64_t created_ms;
     int64_t quotas[QUOTA_COUNT]; /* QUOTA_NONE: no limit */
     int64_t in_use[QUOTA_COUNT];
-    int64_t disk_mb[STORED_COUNT]; /* what of in_use[QUOTA_DISK_MB] takes it */
+    int64_t disk_mb[STORED_COUNT]; /* in_use[QUOTA_DISK_MB], by kind */
     bool leaving;                  /* being made or removed: nobody may use it */
 };
 

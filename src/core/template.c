@@ -61,9 +61,9 @@ static int copy(const struct template *from, const struct image *image, struct t
     return 0;
 }
 
-/* What others may see and use of it, under the name by which they reach it: its bindings name
- * secrets of its own owner, and would send theirs of the same name to places that they did not
- * choose. */
+/* Copy a template as `owner` sees it: under the name that reaches it, and, for another team,
+ * without bindings. Those name the maker's secrets, and would send the user's secrets of the
+ * same names to hosts that the user did not choose. */
 static int copy_for(const struct template *from, const char *owner, struct template *ret_to)
 {
     struct template to;
@@ -96,7 +96,7 @@ static struct template *find(struct templates *ts, const char *owner, const char
     return NULL;
 }
 
-/* The one that the asker means by a name, with its team before it or without. */
+/* The template that the asker means by a name, with or without its team before it. */
 static struct template *find_meant(struct templates *ts, const char *asker, const char *name)
 {
     struct reach reach = reach_of(asker, name);
@@ -188,7 +188,7 @@ static int not_found(struct err *err, const char *name)
                     name);
 }
 
-/* What comes behind a team's name as it is kept; false if it is no name. */
+/* The reference in its stored form, "[team/]name[:tag]"; false: it is not valid. */
 static bool normal_ref(const char *text, char ret_ref[TEMPLATE_REF_SIZE])
 {
     char name[TEMPLATE_NAME_SIZE];
@@ -351,7 +351,7 @@ int template_list(struct core *core, const char *owner, struct template **ret_ts
     for (size_t i = 0; list && i < ts->n && r >= 0; i++) {
         const struct template *t = &ts->items[i];
         char as[TEMPLATE_REF_SIZE];
-        /* One of the operator's that an own one of the same name hides is not listed. */
+        /* Do not list an operator's template that an own one of the same name hides. */
         if (reach_name(owner, t->owner, t->name, as, sizeof(as)) < 0 ||
             find_meant(ts, owner, as) != t)
             continue;

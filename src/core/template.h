@@ -1,9 +1,9 @@
-/* template - a named starting point for sandboxes: image, limits, what runs and when it is ready.
+/* template - a named starting point for sandboxes: image, limits, start command, readiness.
  *
- * What it says is the default for a sandbox made from it. Each change is a new version with a new
- * id; `warm` sandboxes of the present one are kept booted and ready (pool.h). Whose template a name
- * means is reach.h's to say. It may have a tag, "name:tag", and then is a template by itself;
- * "name:default" is "name". */
+ * A template's fields are the defaults of a sandbox made from it. Each change is a new version
+ * with a new id; `warm` sandboxes of the present one are kept booted and ready (pool.h). reach.h
+ * decides whose template a name means. A name may have a tag, "name:tag", and then is a template
+ * by itself; "name:default" is "name". */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define TEMPLATE_WARM_MAX 64
 #define TEMPLATE_TAG "default"                             /* the same as no tag */
 #define TEMPLATE_NAME_SIZE (2 * NAME_MAX_LEN + 2)          /* name, colon, tag and the NUL */
-#define TEMPLATE_REF_SIZE (OWNER_MAX + TEMPLATE_NAME_SIZE) /* likewise behind "team/" */
+#define TEMPLATE_REF_SIZE (OWNER_MAX + TEMPLATE_NAME_SIZE) /* "team/" before such a name */
 #define TEMPLATE_PORTS_MAX 64
 
 struct template
@@ -35,7 +35,7 @@ struct template
 };
 void template_done(struct template *t);
 
-/* As it is kept; false if it is no name. A team before it is none of its business. */
+/* The name in its stored form; false: it is not valid. Knows no teams. */
 bool template_name_normal(const char *name, char ret_name[TEMPLATE_NAME_SIZE]);
 
 /* Makes it, or replaces the owner's of that name. Takes nothing. */
@@ -44,7 +44,7 @@ int template_put(struct core *core, const struct template *t, struct template *r
 /* -ENOENT, template_not_found. */
 int template_get(struct core *core, const char *owner, const char *name, struct template *ret_t,
                  struct err *err);
-/* Own and public ones, by how they are reached; template_list_free. */
+/* Own and public templates, sorted by the name that reaches them; template_list_free. */
 int template_list(struct core *core, const char *owner, struct template **ret_ts, size_t *ret_n,
                   struct err *err);
 void template_list_free(struct template *ts, size_t n);
@@ -57,5 +57,6 @@ int template_begin(struct core *core, const char *owner, const char *name, struc
 void template_settle(const struct template *t, struct sandbox_spec *spec);
 /* Would a ready one do for this spec, which was made from it? */
 bool template_fits(const struct template *t, const struct sandbox_spec *spec);
-/* Some template of the image's owner is made of it; of any owner if the image is the operator's. */
+/* Whether a template of the image's owner uses the image; of any owner, if the image is the
+ * operator's. */
 bool template_uses_image(struct core *core, const struct image *image);

@@ -161,7 +161,7 @@ static int fill(struct follower *f, struct template *t, struct err *err)
         return r;
     memcpy(t->owner, b->owner, sizeof(t->owner));
     t->public = f->tb->base.public && strcmp(f->tb->base.name, b->template) == 0 &&
-                strcmp(f->tb->base.owner, b->owner) == 0; /* its own, made anew */
+                strcmp(f->tb->base.owner, b->owner) == 0; /* a new version of its own base */
     spec->image = strdup(f->image.name);
     spec->user = strdup(config.user ? config.user : "root");
     spec->workdir = strdup(config.workdir ? config.workdir : "/");

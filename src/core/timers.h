@@ -10,7 +10,7 @@ enum job_kind {
     JOB_END,       /* its time is over, or an end that failed is due again */
     JOB_IDLE,      /* look whether it is idle */
     JOB_SAVE,      /* an automatic checkpoint is due */
-    JOB_RESTART,   /* it ended by itself, and is to run */
+    JOB_RESTART,   /* restart.h wants it started */
     JOB_THAW,      /* something came for one that is frozen */
     JOB_DEATH,     /* its init died by itself, in life `life` */
     JOB_TIDY,      /* the database's log */

@@ -113,7 +113,7 @@ static size_t list(int dir, struct kept *all, size_t max)
     return n;
 }
 
-/* What there is then. */
+/* Remove old uploads until the rest fits; returns the bytes that stay. */
 static uint64_t make_room(int dir, const char *keep)
 {
     _cleanup_free_ struct kept *all = calloc(COUNT_MAX, sizeof(*all));

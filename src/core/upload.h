@@ -1,10 +1,10 @@
 /* upload - files that a build will copy, sent ahead of it: one archive for each hash.
  *
- * The hash is the client's own word for what it sends: nothing is concluded from it but that the
- * same owner means the same files by it. The bytes are kept as they came and opened only by
- * warren-archive. What was used longest ago goes first when there is too much, and what nobody
- * asked for in a week. All of it is in the owner's quota, and what is on its way as it comes (room.h). Calls
- * block for as long as the disk takes. */
+ * The hash is the client's own word for what it sends: it only says that the same owner means
+ * the same files. The bytes are kept as they came and opened only by warren-archive. When there
+ * is too much, the least recently used go first; uploads that nobody used for a week go too. All
+ * of them count for the owner's quota, also while they arrive (room.h). Calls block for as long
+ * as the disk takes. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

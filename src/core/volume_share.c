@@ -1,6 +1,6 @@
-/* Whether several sandboxes may see one volume at the same time. A socket in it would lead from one to the
- * other, and pass descriptors: where the kernel keeps that apart (kernel/fence.h) they may, elsewhere
- * if the operator said so. */
+/* volume_share - whether several sandboxes may use one volume at the same time. A socket in it
+ * would lead from one to the other and pass descriptors: sharing is fine where the kernel
+ * prevents that (kernel/fence.h), or where the operator allows it. */
 #include <errno.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ void volumes_learn_sharing(struct core *core)
     bool known = core->volumes.sharing != VOLUME_SHARING_UNKNOWN;
     (void)pthread_mutex_unlock(&core->table.lock);
     if (known || keeper_ask(core, &ask, &probe, NULL) < 0)
-        return; /* not known is as good as no */
+        return; /* unknown means no */
     (void)pthread_mutex_lock(&core->table.lock);
     core->volumes.sharing =
         probe.probe & KEEPER_HAS_FENCE ? VOLUME_SHARING_FINE : VOLUME_SHARING_REFUSED;
