@@ -21,13 +21,13 @@
 #include "init/envp.h"
 
 #define PENDING_MAX \
-    256 /* signals that may wait for us: the kernel walks all of them for each that we read */
+    256 /* pending signals: the kernel walks all of them for each one that we read */
 
 static struct {
     int procs_fds[LAUNCH_PROCS_MAX];
     size_t procs_n;
     uint64_t cookie[2];
-    struct rlimit nofile;  /* as we were started: what a command gets unless it says */
+    struct rlimit nofile;  /* the one we were started with: a command's default */
     bool nofile_differs;   /* from our own, which we raise */
     struct rlimit pending; /* likewise */
     bool pending_differs;  /* from our own, which we lower */

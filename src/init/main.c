@@ -31,8 +31,8 @@
 #include "init/sweep.h"
 
 #define COOKIE_VARIABLE "WARREN_CLONE_COOKIE"
-#define SIGNALS_MAX 16 /* of one read */
-#define NOISE_MS 20    /* in which there may be as many signals that nobody asked for */
+#define SIGNALS_MAX 16 /* read at once */
+#define NOISE_MS 20    /* the window in which NOISE_MAX unwanted signals may come */
 #define NOISE_MAX 64
 
 struct options {
@@ -126,11 +126,11 @@ static void shape_ourselves(void)
 
 static void on_signal(struct watch *w, uint32_t events);
 static struct watch signal_watch = { .fd = -1, .fn = on_signal };
-static bool dead_left; /* of a storm of orphans: the others first, then on with it */
+static bool dead_left; /* more children to reap, after the peers' turn */
 static struct {
-    int64_t since, deaf_until; /* monotonic; 0: we hear signals */
+    int64_t since, deaf_until; /* monotonic; deaf_until 0: we read signals */
     unsigned n;
-} noise; /* signals that we did not ask for */
+} noise; /* signals that nobody needed */
 
 static void note_noise(unsigned n)
 {
@@ -159,10 +159,10 @@ static void hear_again(int64_t now)
     (void)poller_want(&signal_watch, EPOLLIN);
 }
 
-/* Every signal is blocked, none ends or interrupts us: they come as events. All are read, though only a
- * child's death matters: a process inside can still send some (through a descriptor of our directory in
- * /proc, or one that tells of input), and blocked ones would pile up. Whoever sends many has us listen
- * only now and then; the kernel refuses it those that are too many. */
+/* Every signal is blocked and arrives as an event, so none ends or interrupts us. Only SIGCHLD
+ * matters, but we read all: a process inside can still send some (through a descriptor of our
+ * directory in /proc, or an asynchronous file), and blocked ones would pile up. After too many
+ * we stop reading for a moment, and the kernel refuses the sender's next ones. */
 static void on_signal(struct watch *w, uint32_t events)
 {
     struct signalfd_siginfo si[SIGNALS_MAX];
@@ -170,7 +170,7 @@ static void on_signal(struct watch *w, uint32_t events)
     ssize_t n = read(w->fd, si, sizeof(si));
     for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++) {
         dead_left |= si[i].ssi_signo == SIGCHLD;
-        unwanted += si[i].ssi_signo != SIGCHLD || si[i].ssi_code <= 0; /* the kernel's is above */
+        unwanted += si[i].ssi_signo != SIGCHLD || si[i].ssi_code <= 0; /* not by the kernel */
     }
     if (unwanted)
         note_noise(unwanted);

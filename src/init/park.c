@@ -159,7 +159,7 @@ static int await_up(int listener, struct up *up)
         _cleanup_fd_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         struct timeval limit = { .tv_sec = UP_WAIT_S };
         if (fd < 0)
-            (void)poll(NULL, 0, LOOK_MS); /* no descriptor, no memory: there may be soon */
+            (void)poll(NULL, 0, LOOK_MS); /* out of descriptors or memory: try again soon */
         if (fd < 0 || !is_from_outside(fd))
             continue;
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

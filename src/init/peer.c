@@ -22,8 +22,8 @@
 #define OUT_MAX (256u * 1024)          /* gathered answers; gathering stops far below */
 #define FLUSH_MAX (512u * 1024)        /* of one peer in one round: the others wait no longer */
 #define PATIENCE_MS 30000              /* for a request to be whole, for an answer to be taken */
-#define ACCEPT_MS 100                  /* until the next try where nobody can be let in */
-#define REFUSAL_MAX 1024               /* the frame that says so */
+#define ACCEPT_MS 100                  /* until the next try when accepting failed */
+#define REFUSAL_MAX 1024               /* the frame of a refusal */
 
 TAILQ_HEAD(peer_list, peer);
 
@@ -32,7 +32,7 @@ static struct {
     size_t n;
     size_t inputs; /* bytes held by `in` of all */
     struct watch listener;
-    int spare; /* a descriptor to give up for one who must be told that there is none left */
+    int spare; /* closed to make room for a client that must be told that no descriptor is left */
     int64_t accept_at; /* monotonic: when to try again; 0: now */
 } peers = {
     .all = TAILQ_HEAD_INITIALIZER(peers.all),
@@ -306,7 +306,7 @@ void peers_tick(int64_t now)
 
 /* ---- accepting ---- */
 
-/* Says why; whoever does not take it at once sees the end alone. */
+/* Tell the client why, without waiting for it to read. */
 static void refuse(int fd)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(REFUSAL_MAX);
@@ -345,8 +345,8 @@ static void keep_spare(void)
         peers.spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Whoever waits is told; should even that not be possible, we stop listening for a while, since the
- * listener stays readable and every round would end here at once. */
+/* Refuse a client for want of descriptors, with the spare one. If even that fails, stop
+ * listening for a while: the listener stays readable, and the loop would spin. */
 static void turn_away(int listener)
 {
     int fd = -1;
