@@ -189,7 +189,7 @@ static int set_path(struct binding *b, const char *p, size_t n)
     return b->path ? 0 : -ENOMEM;
 }
 
-/* Which of the names it is; -EINVAL. */
+/* The index of p among the names; -EINVAL. */
 static int find_name(const char *const *names, size_t n_names, const char *p, size_t n)
 {
     for (size_t i = 0; i < n_names; i++)

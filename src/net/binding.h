@@ -31,12 +31,12 @@ enum binding_as {
     BINDING_GIT,    /* as BASIC, for git's smart HTTP requests and no others */
 };
 
-/* What comes back of an answer; later ones let less pass. */
+/* How much of an answer comes back, from all to nothing. */
 enum binding_answer {
     BINDING_FULL,   /* all, with secrets blotted out */
-    BINDING_JSON,   /* a status, and a body that is JSON, written anew */
-    BINDING_STATUS, /* a status */
-    BINDING_NONE,   /* that there was one */
+    BINDING_JSON,   /* the status, and a JSON body written anew */
+    BINDING_STATUS, /* the status alone */
+    BINDING_NONE,   /* 204 in any case */
 };
 
 struct binding {
@@ -56,7 +56,7 @@ struct binding {
     char *name;                          /* http://NAME.warren; NULL: none */
     bool transparent;                    /* https://HOST is answered too */
     enum binding_answer answer;
-    unsigned given; /* which members were, for reading */
+    unsigned given; /* members that were set, while reading */
     /* What goes out in its place, where it is known (the broker): a secret's value, or a copy of
      * the literal. NULL: there is none, and what fits must not go out without it. */
     char *value;

@@ -1,6 +1,6 @@
-/* Each byte is read in several views (enum blot_view), of which each looks for words in a trie. Where a
- * word ends in one of them, the bytes that it was read from are written over. Most bytes cannot begin
- * anything together with their next, and are passed over while no view is within a word. */
+/* Each byte is read in several views (enum blot_view), and each view looks for words in a trie.
+ * Where a word ends in a view, stars replace the bytes that it was read from. While no view is
+ * within a word, pairs of bytes that cannot begin a word are skipped. */
 #include "net/blot.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 
 #include "net/blot_private.h"
 
-#define BREAKS_MAX 4  /* in a row within base64: CR, LF and a little blank */
-#define BETWEEN_MAX 8 /* in a row between folded characters: ", ", "=" CR LF and a margin */
-#define HELD_MAX (4 * 1024 * 1024) /* a secret of which each byte is escaped twice has less */
+#define BREAKS_MAX 4  /* skipped in a row within base64: CR, LF and a little blank */
+#define BETWEEN_MAX 8 /* skipped in a row between folded characters: ", ", "=" CR LF and a margin */
+#define HELD_MAX (4 * 1024 * 1024) /* a secret with each byte escaped twice is shorter */
 
 static const struct trie *trie_of(const struct blot_words *w, enum blot_view view)
 {
@@ -67,13 +67,13 @@ static uint64_t began(const struct blot_reader *r, uint32_t characters)
     return r->from[(r->n - characters) & (r->trie->ring - 1)];
 }
 
-/* A character that [from, to) stands for. */
+/* Feed a view the character that the bytes [from, to) stand for. */
 static void take(struct blot *b, enum blot_view view, unsigned char c, uint64_t from, uint64_t to)
 {
     struct blot_reader *r = &b->readers[view];
     const struct trie *t = r->trie;
     r->at = r->at ? trie_step(t, r->at, c) : t->first[c];
-    if (!r->at) /* then nobody asks where it began */
+    if (!r->at) /* outside of any word: no position is needed */
         return;
     r->from[r->n++ & (t->ring - 1)] = from;
     uint32_t found = t->nodes[r->at].found;
@@ -83,8 +83,8 @@ static void take(struct blot *b, enum blot_view view, unsigned char c, uint64_t 
     }
 }
 
-/* Left out here, if not too many are. A blank line ends what was before it: a stream's events do,
- * and nobody must wait for the next one to get this one's end. */
+/* Skip a character between others, unless too many came in a row. A blank line ends a word: it
+ * ends an event of a stream, and the client must get that event before the next one comes. */
 static bool skips(struct blot_reader *r, unsigned char c, unsigned most)
 {
     r->lines = (uint8_t)(r->lines + (c == '\n'));
@@ -100,8 +100,8 @@ static void take_packed(struct blot *b, unsigned char c, uint64_t from, uint64_t
     take(b, BLOT_PACKED, blot_pack(c), from, to);
 }
 
-/* A blank or the end of a line is not left out behind a first character: else the ends of many lines would
- * wait for the next line. */
+/* Do not skip a blank or a line end behind a first character: otherwise the ends of many lines
+ * would be held back until the next line. */
 static void take_folded(struct blot *b, enum blot_view view, unsigned char c, uint64_t from,
                         uint64_t to)
 {
@@ -147,7 +147,7 @@ static void take_character(struct blot *b, const struct blot_escape *e, int c, b
     take_decoded(b, e, (unsigned char)(0x80 | (c & 0x3f)), from, to);
 }
 
-/* It is no escape: its first character stands for itself, the others are read again. */
+/* The token is no escape: its first character stands for itself, the others are read again. */
 static void give_up(struct blot *b, struct blot_escape *e)
 {
     struct blot_escape again = *e;
@@ -157,7 +157,7 @@ static void give_up(struct blot *b, struct blot_escape *e)
         take_escaped(b, e, again.token[i], again.from[i], again.to[i]);
 }
 
-/* The token with this character behind it. */
+/* Add a character to the token. */
 static void take_escaped(struct blot *b, struct blot_escape *e, char c, uint64_t from, uint64_t to)
 {
     if (e->n == 0 && c != '%' && c != '\\' && c != '&') {
@@ -188,7 +188,8 @@ static bool is_idle(const struct blot *b)
     return !any;
 }
 
-/* The first byte that is still needed of those before `end`, or of a word of which the end was cut off. */
+/* The first byte before `end` that a view still needs; with `cut`, the first byte of a word that
+ * the end cuts off. */
 static uint64_t first_of(const struct blot *b, uint64_t end, bool cut)
 {
     uint64_t from = end;

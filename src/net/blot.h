@@ -1,11 +1,11 @@
-/* blot - secrets made unreadable in bytes that pass, however the pieces are cut.
+/* blot - replaces secrets in a stream of bytes with stars, however the stream is cut into
+ * pieces.
  *
- * What comes out is as long as what went in: a secret's bytes are written over with stars, so
- * lengths that were promised stay true. blot_forms.c lists the forms in which a secret is found. A
- * byte is held back only while it may be the beginning of one. Where the end cuts a secret off, what
- * came of it is hidden if that is most of it: hiding less would tell somebody who guesses, and has a
- * server repeat the guess, how far it is right. A server can always tell a secret in other ways; this
- * is for echoes. Pure. */
+ * Lengths stay as they were, so a promised Content-Length stays true. blot_forms.c lists the
+ * forms in which a secret is found. A byte is held back only while it may be the beginning of
+ * one. If the stream ends within a secret, the part is hidden when it is most of the secret:
+ * hiding less would tell a client that has a server repeat its guesses how far a guess is right.
+ * A server can always reveal a secret in other ways; this is for echoes. Pure. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 
 #define BLOT_WORD_MAX (16 * 1024)
-#define BLOT_NODES_MAX (640 * 1024) /* characters of all forms of all, 32 bytes each */
+#define BLOT_NODES_MAX (640 * 1024) /* characters of all forms of all secrets, 32 bytes each */
 
 /* What is to be found; streams share it, and each keeps it alive. */
 struct blot_words;
@@ -31,12 +31,13 @@ DEFINE_FREEP(struct blot_words *, blot_words_unref)
 
 #define BLOT_TOKEN_MAX 10 /* "&#x0041;" */
 
-/* How the bytes are looked at: for each a place in a trie, and where in the stream its last characters began. */
+/* The views of a stream. Each has a place in a trie, and knows where in the stream its last
+ * characters began. */
 enum blot_view {
     BLOT_PLAIN,   /* as they are */
-    BLOT_LOOSE,   /* in lower case, without what people put between characters */
-    BLOT_DECODED, /* escapes stand for what they mean */
-    BLOT_PACKED,  /* and base64 has one alphabet and no line breaks */
+    BLOT_LOOSE,   /* in lower case, without separators between characters */
+    BLOT_DECODED, /* with escapes decoded */
+    BLOT_PACKED,  /* decoded, base64 in one alphabet without line breaks */
     BLOT_FOLDED,  /* decoded and loose */
     BLOT_TWICE,   /* decoded twice and loose */
     BLOT_VIEWS,
@@ -46,13 +47,14 @@ struct trie;
 
 struct blot_reader {
     const struct trie *trie;
-    uint32_t at; /* node there */
+    uint32_t at; /* a node of the trie */
     uint8_t skipped, lines;
     uint64_t n; /* characters read */
     uint64_t *from;
 };
 
-/* What may become an escape: characters, and the bytes [from, to) of the stream that each was read from. */
+/* Characters that may become an escape, and the bytes [from, to) of the stream that each was
+ * read from. */
 struct blot_escape {
     char token[BLOT_TOKEN_MAX];
     uint64_t from[BLOT_TOKEN_MAX], to[BLOT_TOKEN_MAX];
@@ -66,7 +68,7 @@ struct blot {
     uint64_t base;            /* where in the stream they begin */
     struct blot_reader readers[BLOT_VIEWS];
     struct blot_escape once, twice;
-    uint64_t *rings; /* of all readers */
+    uint64_t *rings; /* the memory behind all readers' `from` */
 };
 
 int blot_init(struct blot *b, struct blot_words *words); /* -ENOMEM; words may be NULL */

@@ -12,7 +12,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* n digits, all of them there or not yet. */
+/* n hex digits; ESCAPE_MORE while digits are missing. */
 static int read_hex(const char *p, unsigned have, unsigned want)
 {
     int v = 0;

@@ -1,11 +1,11 @@
-/* The forms in which a secret is looked for. Beside itself, escaped or not:
+/* The forms in which a secret is looked for: plain, escaped or not, and
  *
  * - packed: base64 of both alphabets, at each of the three places in its group, over line breaks;
- * - folded, which is without regard to case and over what stands between characters (blanks, line
- *   breaks, zeros as of UTF-16, colons, dashes, commas, and the equals signs of quoted-printable):
- *   itself, itself backwards, hex, the numbers of its bytes, and base32 at each of its five places.
+ * - folded, which ignores case and separators between characters (blanks, line breaks, zeros as of
+ *   UTF-16, colons, dashes, commas, and the equals signs of quoted-printable): the secret, the secret
+ *   backwards, hex, the numbers of its bytes, and base32 at each of its five places.
  *
- * A form that is too short would be found by chance everywhere, and is left out. */
+ * Forms that are too short are left out: they would be found by chance everywhere. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +47,8 @@ static const struct code base64 = {
 };
 static const struct code base32 = { "abcdefghijklmnopqrstuvwxyz234567", 5 };
 
-/* The characters that are of the secret alone when the first of them begins `from` bits within it. The
- * last may be filled up with zeros, at the end of a text. */
+/* Add the characters of an encoding that hold bits of the secret alone, the first of them
+ * beginning `from` bits within it. The last one may be padded with zeros, at the end of a text. */
 static int add_bits(struct trie *t, const struct code *code, const char *p, size_t n, size_t known,
                     size_t from)
 {
@@ -131,7 +131,8 @@ static int add_bytes(struct trie *t, byte_form *form, enum order order, const ch
     }
     if (len >= FORM_MIN)
         r = trie_add(t, text, len, order == BACKWARDS ? 0 : of_known);
-    /* A line may end behind its first character, where nothing is left out yet. */
+    /* A line end behind the first character is not skipped (take_folded in blot.c), so the rest
+     * is a word, too. */
     if (r == 0 && form == as_text && order == FORWARDS && len > FORM_MIN)
         r = trie_add(t, text + 1, len - 1, of_known ? of_known - 1 : 0);
     explicit_bzero(text, n * EACH_MAX);
@@ -139,8 +140,8 @@ static int add_bytes(struct trie *t, byte_form *form, enum order order, const ch
     return r;
 }
 
-/* What is beyond ASCII changes with its case and in UTF-16 in ways that are not followed here: what is between
- * is found by itself. */
+/* Letters beyond ASCII change with case and in UTF-16 in ways that we do not follow: add the
+ * ASCII runs between them as words. */
 static int add_runs(struct trie *t, const char *p, size_t n)
 {
     int r = 0;

@@ -1,4 +1,4 @@
-/* What blot.c, blot_escape.c, blot_words.c and blot_forms.c share. */
+/* blot_private - the tries that blot.c, blot_escape.c, blot_words.c and blot_forms.c share. */
 #pragma once
 #include "net/blot.h"
 
@@ -8,14 +8,14 @@ struct trie_node {
     uint32_t depth;
     uint32_t needed; /* of the bytes that led here, for a word that goes on */
     uint32_t found;  /* the longest word that ends here; 0: none */
-    uint32_t cut;    /* of the bytes that led here: most of a word, if it ends here; 0: of none */
+    uint32_t cut;    /* bytes that led here, if they are most of a word; 0: they are not */
     unsigned char byte;
 };
 
 struct trie {
     struct trie_node *nodes;
     size_t n, cap;
-    size_t longest, ring; /* ring: a power of two beyond it */
+    size_t longest, ring; /* ring: a power of two above longest */
     uint32_t first[256];  /* the root's children by their byte */
 };
 
@@ -23,7 +23,7 @@ struct blot_words {
     unsigned refs;
     bool sealed;
     struct trie plain, packed, folded;
-    uint64_t pairs[256][4]; /* by the first byte: the second ones with which something may begin */
+    uint64_t pairs[256][4]; /* by the first byte: second bytes with which a word may begin */
 };
 
 int trie_add(struct trie *t, const char *p, size_t n, size_t known);
@@ -32,12 +32,12 @@ int blot_words_seal(struct blot_words *w); /* nothing is added any more */
 
 /* ---- blot_forms.c ---- */
 int blot_forms_add(struct blot_words *w, const char *p, size_t n, size_t known);
-bool blot_is_break(unsigned char c);   /* left out of base64 */
-bool blot_is_between(unsigned char c); /* left out of what is folded */
+bool blot_is_break(unsigned char c);   /* skipped in base64 */
+bool blot_is_between(unsigned char c); /* skipped in folded forms */
 unsigned char blot_fold(unsigned char c);
 unsigned char blot_pack(unsigned char c); /* base64's second alphabet in terms of the first */
 
 /* ---- blot_escape.c ---- */
 enum { ESCAPE_NONE = -1, ESCAPE_MORE = -2 };
-/* What n characters from p on stand for: a byte after a percent sign, else a character. */
+/* The value of an escape of n characters: a byte after a percent sign, else a character. */
 int escape_read(const char *p, unsigned n);

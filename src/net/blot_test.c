@@ -80,12 +80,12 @@ static void check_hidden(const char *in)
         pass(w, in, strlen(in), piece, &out);
         for (size_t at = 0; at < out.len; at++)
             left += out.data[at] != '*' && out.data[at] != '=';
-        if (left > 8) /* the bytes before it, and a character on either side */
+        if (left > 8) /* bytes before the secret, and one character on either side */
             fail_msg("'%s' became '%s'", in, out.data);
     }
 }
-/* Of a form that begins or ends within a character that it shares, up to two characters may be left; and of
- * brackets and line ends around it nothing need go. */
+/* A form may share its first and last character with its surroundings, so up to two characters
+ * may stay; brackets and line ends around it need not go. */
 TEST(a_secret_is_found_in_forms_that_change_every_byte)
 {
     static const struct {

@@ -1,5 +1,6 @@
-/* The words to be found, as tries with links from each end to the longest beginning that it is the end of
- * (Aho and Corasick): one of the secrets, one of what base64 makes of them, one of their folded forms. */
+/* The words to find, as tries with Aho and Corasick's links from each ending to the longest
+ * beginning that it equals: one trie of the secrets, one of their base64, one of their folded
+ * forms. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +166,8 @@ static bool is_escape(unsigned c)
     return c == '%' || c == '\\' || c == '&';
 }
 
-/* After `first`, which is `is` in that trie: what is the next character there, or left out, or an escape. */
+/* Mark the bytes that may follow `first` (`is` in that trie): the next character of a word, a
+ * skipped separator, or an escape. */
 static void mark_seconds(struct blot_words *w, const struct trie *t, unsigned first,
                          unsigned char is, unsigned char (*read)(unsigned char c),
                          bool (*left_out)(unsigned char c))
@@ -194,7 +196,7 @@ static bool never(unsigned char c)
     return false;
 }
 
-/* Of what is left out between folded characters, behind the first one. */
+/* The separators that are skipped behind a first folded character. */
 static bool is_near(unsigned char c)
 {
     return blot_is_between(c) && !blot_is_break(c);

@@ -14,9 +14,9 @@
 #define RANDOM_SIZE 32
 #define SESSION_MAX 32
 #define EXTENSION_NAME 0
-#define EXTENSION_ESNI 0xffce      /* of the drafts before ECH */
-#define EXTENSION_ECH_FIRST 0xfe08 /* of its drafts; */
-#define EXTENSION_ECH 0xfe0d       /* as it is now */
+#define EXTENSION_ESNI 0xffce      /* drafts before ECH */
+#define EXTENSION_ECH_FIRST 0xfe08 /* drafts of ECH begin here */
+#define EXTENSION_ECH 0xfe0d       /* ECH as published */
 #define NAME_HOST 0
 
 struct span {

@@ -1,9 +1,10 @@
 /* hello - the server name in a TLS ClientHello, whatever records and segments it comes in.
  *
- * Given all bytes that a client has sent so far. The whole message is read before a name is
- * believed: one name, once, in a form that can be compared; anything that two readers could
- * read in two ways is malformed. A hello with an encrypted one inside (ECH) says so: its real name, if there
- * is one, cannot be read, and whether there is one cannot be told. Decides nothing. Pure functions. */
+ * Reads all bytes that a client has sent so far. The whole message is read before a name is
+ * believed: one name, once, in a form that can be compared; anything that two readers could read
+ * in two ways is malformed. A hello with an encrypted one inside (ECH) is reported as such:
+ * whether it holds another name, and which, only the server can tell. Decides nothing. Pure
+ * functions. */
 #pragma once
 #include <stddef.h>
 
@@ -13,6 +14,7 @@
 
 #define HELLO_ENCRYPTED 1
 
-/* 0: ret_name is canonical. HELLO_ENCRYPTED: so it is, and a server may go by another name. -EAGAIN: more bytes are needed. -ENOENT: a whole ClientHello without a
- * name. -EBADMSG: malformed, too long, or not a ClientHello. */
+/* 0: ret_name is canonical. HELLO_ENCRYPTED: likewise, but the server may read another name.
+ * -EAGAIN: more bytes are needed. -ENOENT: a whole ClientHello without a name. -EBADMSG:
+ * malformed, too long, or not a ClientHello. */
 int hello_read(const void *p, size_t n, char ret_name[HOST_SIZE]);

@@ -84,7 +84,7 @@ TEST(a_hello_that_may_hold_another_name_says_so)
     static const struct parts cases[] = {
         { BYTES(A_TEST "\xfe\x0d\0\2xx"), 0 },
         { BYTES("\xfe\x0d\0\0" A_TEST), 0 },
-        { BYTES(A_TEST "\xfe\x08\0\0"), 3 }, /* a draft of it */
+        { BYTES(A_TEST "\xfe\x08\0\0"), 3 }, /* a draft of ECH */
         { BYTES("\xff\xce\0\0" A_TEST), 0 }, /* ESNI */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

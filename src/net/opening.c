@@ -104,8 +104,8 @@ static bool may_be_method(const uint8_t *p, size_t n, size_t line)
     return n > 0 && p[n] == ' ' && !has_control(p + n, line - n);
 }
 
-/* Behind a load balancer, servers first read where a client comes from, as a line or as a block, and
- * then a request. OTHER: it is neither. */
+/* A preface of the PROXY protocol, as a line or as a block: servers behind a load balancer read
+ * it before a request. OTHER: the bytes are neither. */
 static enum opening read_proxy(const uint8_t *p, size_t n)
 {
     static const char line[] = "PROXY ", block[] = "\r\n\r\n\0\r\nQUIT\n";
@@ -154,8 +154,8 @@ static enum opening read_line(const uint8_t *p, size_t n)
                : OPENING_OTHER;
 }
 
-/* Bytes that some server skips before a request. Many other protocols begin with a length and so with zeros:
- * what follows tells them apart. */
+/* Count bytes that some servers skip before a request. Many other protocols begin with a length,
+ * and so with zeros: the bytes behind them tell. */
 static size_t blanks(const uint8_t *p, size_t n)
 {
     size_t i = 0;

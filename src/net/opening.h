@@ -14,12 +14,12 @@
 #define OPENING_MAX (16 * 1024) /* no opening needs more: then it is bad */
 
 enum opening {
-    OPENING_MORE,          /* cannot be told yet */
+    OPENING_MORE,          /* more bytes are needed */
     OPENING_TLS,           /* with a name */
-    OPENING_TLS_ENCRYPTED, /* with a name, and perhaps another one that only the server can read */
-    OPENING_HTTP,          /* a request line; whoever reads requests finds the name */
+    OPENING_TLS_ENCRYPTED, /* with a name; the server may read another one */
+    OPENING_HTTP,          /* a request line; the name is in the request */
     OPENING_OTHER,         /* names no host */
-    OPENING_BAD,           /* looks like one of the two, without a name or malformed */
+    OPENING_BAD,           /* looks like TLS or HTTP, without a name or malformed */
 };
 
 enum opening opening_read(const void *p, size_t n, uint16_t port, char ret_name[HOST_SIZE]);

@@ -83,7 +83,7 @@ enum policy_name {
     POLICY_NAME_UNKNOWN, /* its first bytes were not read yet */
     POLICY_NAME_NONE,    /* it speaks something that names no host */
     POLICY_NAME_GIVEN,   /* TLS or HTTP, and this is the name */
-    POLICY_NAME_HIDDEN,  /* TLS with a name, and perhaps another one that is encrypted */
+    POLICY_NAME_HIDDEN,  /* TLS with a name, and perhaps another, encrypted one */
     POLICY_NAME_BAD,     /* TLS or HTTP without a name, or with one that cannot be read */
 };
 
@@ -107,8 +107,8 @@ enum policy_why {
     POLICY_BY_CONNECTIONS, /* too many are open */
     POLICY_BY_PACE,        /* too many were begun within a second */
     POLICY_BY_BYTES,       /* its sum of bytes is used up */
-    /* again on where to; last, as numbers are kept in logs */
-    POLICY_BY_HIDDEN, /* a rule allows the name that can be read, and another may be meant */
+    /* about the destination again; last, since logs keep the numbers */
+    POLICY_BY_HIDDEN, /* a rule allows the name in clear, but the server may read another */
 };
 
 struct policy_answer {

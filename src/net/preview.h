@@ -18,7 +18,7 @@ bool preview_is_api(const char *host, size_t n, const char *domain);
 bool preview_is_below(const char *host, size_t n, const char *domain);
 /* Of a Host as a client sent it: without the port and the dot at the end. */
 size_t preview_name_len(const char *host, size_t n);
-/* Behind the name or the bracketed address comes nothing, or a colon and a port. */
+/* Whether the name or bracketed address is followed by nothing, or by a colon and a port. */
 bool preview_host_plain(const char *host, size_t n);
 /* 1 to 65535, without zeros before it. */
 bool preview_port(const char *p, size_t n, unsigned *ret_port);
