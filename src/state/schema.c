@@ -228,7 +228,7 @@ static const char archives[] = "CREATE TABLE archives ("
                                " manifest TEXT NOT NULL,"
                                " away BIGINT NOT NULL);";
 
-/* Which team brought a layer in, for its quota; "": before that was written down. */
+/* The team that brought a layer in, for its quota; "": stored before teams were recorded. */
 static const char brought[] = "ALTER TABLE image_layers ADD COLUMN owner TEXT NOT NULL DEFAULT '';";
 
 const char *const schema_sqlite[] = {

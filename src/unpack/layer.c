@@ -32,7 +32,7 @@ struct layer {
     struct tree tree;
     bool whole; /* a box's files, not an image's */
     struct stream *in;
-    uint64_t bytes, most; /* most 0: as much as there is */
+    uint64_t bytes, most; /* most 0: no bound */
     struct dir_time *dirs;
     size_t n_dirs, cap_dirs;
 };
@@ -382,6 +382,6 @@ int layer_apply(int fd, int root, const struct unpack_bounds *bounds,
 
 int layer_apply_whole(int fd, int root, struct unpack_report *ret_report, struct err *err)
 {
-    static const struct unpack_bounds none; /* its box has a limit of its own */
+    static const struct unpack_bounds none; /* the box has a disk limit */
     return run(fd, root, true, &none, ret_report, err);
 }

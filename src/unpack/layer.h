@@ -8,9 +8,9 @@
 #include "base/err.h"
 #include "wire/unpack.h"
 
-/* Reads fd to its end and fills root (both borrowed); *ret_report has the hash and the size. What
- * a sandbox needs and the tree lacks (/dev, /proc, /sys, /tmp, /etc) is made. -EFBIG, layer_too_large:
- * it goes over its bounds. */
+/* Reads fd to its end and fills root (both borrowed); *ret_report has the hash and the size.
+ * Makes the directories and files that a sandbox needs and the tree lacks (/dev, /proc, /sys,
+ * /tmp, /etc). -EFBIG, layer_too_large: the layer exceeds its bounds. */
 int layer_apply(int fd, int root, const struct unpack_bounds *bounds,
                 struct unpack_report *ret_report, struct err *err);
 /* The same for what diff_write wrote as DIFF_WHOLE, into an empty directory: nothing in it is a mark for

@@ -8,5 +8,5 @@
 
 #include "base/err.h"
 
-/* Borrows both; writes frames of wire/unpack.h. ratio: of stream_open. */
+/* Borrows both; writes frames of wire/unpack.h. ratio: see stream_open. */
 int split_write(int archive, int out, uint64_t ratio, struct err *err);

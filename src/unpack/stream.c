@@ -16,7 +16,7 @@ struct stream {
     struct archive *packed, *tar;
     EVP_MD_CTX *hash;
     uint64_t bytes;
-    uint64_t ratio, packed_bytes; /* 0: not bounded; not known */
+    uint64_t ratio, packed_bytes; /* ratio 0: no bound; packed_bytes 0: a pipe */
     bool ended;
     char block[READ_BLOCK];
 };
@@ -27,7 +27,7 @@ static int refuse(struct archive *a, const char *doing, struct err *err)
     return err_name(err, EINVAL, "invalid_image", "%s: %s", doing, why ? why : "damaged archive");
 }
 
-/* A file's size is known; of what comes through a pipe, how much has come. */
+/* Compare with a file's size, or with the bytes that came through a pipe so far. */
 static bool is_bomb(const struct stream *s)
 {
     uint64_t packed =

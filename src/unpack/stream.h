@@ -1,8 +1,8 @@
-/* stream - a tar, packed or not, read as entries, and the hash of what was in the packing.
+/* stream - a tar, packed or not, read as entries, and the hash of the tar.
  *
- * Two readers of libarchive in a row: one takes the packing off (gzip, zstd, xz, bzip2 or none), the
- * bytes between them are hashed, the other reads the tar. A tar has no more than TAR_MAX bytes, and no
- * more than so many times those of its packing. */
+ * Two readers of libarchive in a row: one takes the packing off (gzip, zstd, xz, bzip2 or none),
+ * the bytes between them are hashed, the other reads the tar. A tar has TAR_MAX bytes at most,
+ * and at most `ratio` times those of its packing. */
 #pragma once
 #include <stdint.h>
 
@@ -14,7 +14,7 @@ struct archive;
 struct archive_entry;
 struct stream;
 
-/* Borrows fd; ratio 0: none. */
+/* Borrows fd; ratio 0: no bound. */
 int stream_open(int fd, uint64_t ratio, struct stream **ret_s, struct err *err);
 void stream_free(struct stream *s);
 DEFINE_FREEP(struct stream *, stream_free)

@@ -25,19 +25,19 @@
 #define KEEPER_SOCKETS 2     /* with SOCKETS_OF: TCP over IPv4, and over IPv6 where there is any */
 
 enum keeper_op {
-    KEEPER_MAKE = 1, /* id, image, limits: storage if it is not there yet, then a running cell;
+    KEEPER_MAKE = 1,  /* id, image, limits: storage if it is not there yet, then a running cell;
                           with a point, its processes are those of that checkpoint's memory */
-    KEEPER_LIMITS,   /* id, limits: of a running cell; 0 leaves a limit as it is */
-    KEEPER_STOP,     /* id: kill everything in it; its storage stays */
-    KEEPER_DELETE,   /* id: kill everything, remove its storage; done twice is fine */
-    KEEPER_FREEZE,   /* id: stop its workload's clock */
-    KEEPER_THAW,     /* id */
-    KEEPER_STAT,     /* id: usage; with a point, also whether its files changed since */
-    KEEPER_LIST,     /* answers one datagram a cell (running or only stored), then one with OK */
-    KEEPER_WATCH,    /* answers one datagram whenever a cell's init dies by itself */
-    KEEPER_LAYER_PUT, /* image, parent (or ""), limits.disk_bytes, ratio, and an fd to read a layer from:
-                          a new tree, if it holds no more than that (0: as much as there is) */
-    KEEPER_IMAGE_RM,   /* image */
+    KEEPER_LIMITS,    /* id, limits: of a running cell; 0 leaves a limit as it is */
+    KEEPER_STOP,      /* id: kill everything in it; its storage stays */
+    KEEPER_DELETE,    /* id: kill everything, remove its storage; done twice is fine */
+    KEEPER_FREEZE,    /* id: stop its workload's clock */
+    KEEPER_THAW,      /* id */
+    KEEPER_STAT,      /* id: usage; with a point, also whether its files changed since */
+    KEEPER_LIST,      /* answers one datagram a cell (running or only stored), then one with OK */
+    KEEPER_WATCH,     /* answers one datagram whenever a cell's init dies by itself */
+    KEEPER_LAYER_PUT, /* image, parent (or ""), bounds (limits.disk_bytes, ratio; 0: none), and an fd
+                          to read a layer from: makes a new tree */
+    KEEPER_IMAGE_RM,  /* image */
     KEEPER_IMAGE_LIST, /* one datagram an image, then OK */
     KEEPER_PROBE,      /* what this host offers: answers in `probe` */
     KEEPER_DIFF,       /* id, and an fd to write its changes to as a layer; frozen meanwhile */
@@ -145,7 +145,7 @@ enum keeper_probe_flag {
     KEEPER_HAS_KILL = 1024,          /* cgroup.kill */
     KEEPER_HAS_PROGRAMS = 2048,      /* the kernel counts what cells run */
     KEEPER_HAS_MEMORY_IMAGES = 4096, /* a CRIU that works: checkpoints with memory */
-    KEEPER_HAS_FENCE = 8192,         /* sockets do not lead from one cell to another */
+    KEEPER_HAS_FENCE = 8192,         /* unix sockets cannot connect two cells */
 };
 
 struct keeper_reply {

@@ -1,9 +1,9 @@
-/* unpack - what passes between warren-keeper, warrend and warren-unpack.
+/* unpack - messages between warren-keeper, warrend and warren-unpack.
  *
- * The keeper starts warren-unpack with one word that says what to do, the bounds of an archive in two
- * numbers (struct unpack_bounds), and three descriptors. It does
- * that one thing, sends one struct unpack_report and exits; a report that does not come means it
- * was killed. Everything in a report was made by a process that read hostile bytes. */
+ * The keeper starts warren-unpack with one word that says what to do, the bounds of an archive
+ * in two numbers (struct unpack_bounds), and three descriptors. It does that one thing, sends
+ * one struct unpack_report and exits; a missing report means that it was killed. Treat
+ * everything in a report as made by a process that read hostile bytes. */
 #pragma once
 #include <stdint.h>
 
@@ -28,13 +28,13 @@
 
 #define UNPACK_HEX_SIZE 65
 
-/* How much an archive may hold; 0: nobody said. */
+/* How much an archive may hold; 0: no bound. */
 struct unpack_bounds {
-    uint64_t bytes; /* apply: of the files it makes */
+    uint64_t bytes; /* apply: of files it makes */
     uint64_t ratio; /* apply, split: times its own size, above UNPACK_RATIO_FLOOR */
 };
-#define UNPACK_RATIO_FLOOR (64ull * 1024 * 1024) /* a small one of zeros is no bomb */
-#define UNPACK_ENTRY_BYTES 512 /* what a filesystem writes down for an entry, about */
+#define UNPACK_RATIO_FLOOR (64ull * 1024 * 1024) /* smaller archives are no bombs */
+#define UNPACK_ENTRY_BYTES 512                   /* about what a filesystem needs for an entry */
 #define UNPACK_TOO_LARGE "layer_too_large"
 
 struct unpack_report {
