@@ -14,12 +14,12 @@
 
 #define LOG_MODULE "http"
 #define ROUND_MAX 64              /* connections taken before others get their turn */
-#define LOOK_BYTES (HEAD_MAX + 1) /* what is longer is refused at once */
+#define LOOK_BYTES (HEAD_MAX + 1) /* a longer head is refused at once */
 #define SILENT_MS 60000           /* a browser opens connections ahead of its needs */
-#define AGAIN_MS 60000            /* between two requests of a client with a key */
-#define AGAIN_STRANGER_MS 15000   /* and of one without */
-#define HEAD_MS 15000             /* from the first byte on */
-#define PAUSE_MS 100              /* when there are no descriptors left */
+#define AGAIN_MS 60000            /* a client with a key, between two requests */
+#define AGAIN_STRANGER_MS 15000   /* a client without one */
+#define HEAD_MS 15000             /* a head, from its first byte */
+#define PAUSE_MS 100              /* out of descriptors: until the next try */
 #define STACK_BYTES (256 * 1024)  /* nothing here is deep */
 
 struct acceptor {
@@ -30,8 +30,8 @@ struct acceptor {
     struct deadline pause;
     struct conn *waiting;
     int wake_fd;
-    pthread_mutex_t lock; /* of what follows */
-    struct conn *given;   /* by acceptor_take */
+    pthread_mutex_t lock; /* guards the rest */
+    struct conn *given;   /* handed in by acceptor_take */
     bool stop;
     char look[LOOK_BYTES];
 };
@@ -68,7 +68,7 @@ static void serve(struct acceptor *a, struct conn *c)
     }
 }
 
-/* What the socket holds so far: *ret_n bytes of it are the head, as far as that can be seen. */
+/* Peek at the socket: *ret_n is the length of the head, or of what has come so far. */
 static enum look look(struct acceptor *a, struct conn *c, size_t *ret_n)
 {
     ssize_t n;
@@ -87,7 +87,7 @@ static enum look look(struct acceptor *a, struct conn *c, size_t *ret_n)
                                                                                   : LOOK_ENOUGH;
 }
 
-/* It is out of the loop; `look` holds its head. */
+/* Divert or serve a connection that has left the loop. `look` holds its head. */
 static void hand_on(struct acceptor *a, struct conn *c, enum look l, size_t n)
 {
     if (l != LOOK_ENOUGH)
@@ -96,7 +96,7 @@ static void hand_on(struct acceptor *a, struct conn *c, enum look l, size_t n)
         serve(a, c);
 }
 
-/* ---- those that wait ---- */
+/* ---- waiting connections ---- */
 
 static void free_conn(struct later *later)
 {
@@ -148,7 +148,7 @@ static void set_deadline(struct acceptor *a, struct conn *c)
     loop_deadline(a->loop, &c->deadline, clock_mono_ms() + ms, on_deadline);
 }
 
-/* Edge-triggered: what was looked at stays in the socket, and must not wake us again. */
+/* Edge-triggered: peeked bytes stay in the socket and must not wake us again. */
 static void on_bytes(struct watch *watch, uint32_t events)
 {
     struct conn *c = container_of(watch, struct conn, watch);
@@ -160,12 +160,12 @@ static void on_bytes(struct watch *watch, uint32_t events)
             set_deadline(a, c);
         return;
     }
-    loop_remove(a->loop, &c->watch); /* before somebody else has it */
+    loop_remove(a->loop, &c->watch); /* before another thread has it */
     forget(c);
     hand_on(a, c, l, n);
 }
 
-/* It has a seat; from now on it waits, or is somebody else's. */
+/* Start a connection that has a seat: wait for its head, or hand it on. */
 static void begin(struct acceptor *a, struct conn *c)
 {
     c->acceptor = a;

@@ -18,7 +18,7 @@ struct conn_room {
     bool has_head;
     struct body body;
     struct head head;
-    char first[HEAD_MAX]; /* the head, apart from the bytes that go on coming in */
+    char first[HEAD_MAX]; /* the head, kept apart while more bytes come in */
     char in[CONN_IN_BYTES];
 };
 
@@ -48,7 +48,7 @@ void conn_free(struct conn *c)
 
 /* ---- a request ---- */
 
-/* More bytes behind those that are there: 1, 0 at the end. */
+/* Read more bytes behind those in the buffer: 1; 0 at the end. */
 static int fill(struct conn *c, int64_t deadline_ms)
 {
     struct conn_room *m = c->room;
@@ -76,7 +76,7 @@ static int fill(struct conn *c, int64_t deadline_ms)
 
 static void end_text(struct text t)
 {
-    ((char *)(uintptr_t)t.p)[t.n] = '\0'; /* on the blank, colon or line's end behind it */
+    ((char *)(uintptr_t)t.p)[t.n] = '\0'; /* overwrites the blank, colon or line end behind it */
 }
 
 static int take_head(struct conn_room *m, size_t n)
@@ -112,7 +112,7 @@ int conn_read_head(struct conn *c, int64_t deadline_ms)
     m->has_head = false;
     for (;;) {
         if (m->len > m->at && !isalpha((unsigned char)m->in[m->at]))
-            return -EBADMSG; /* no method begins like this: do not wait for more */
+            return -EBADMSG; /* no method begins like this, so do not wait for more */
         size_t end = head_end(m->in + m->at, m->len - m->at, seen);
         if (end > 0)
             return take_head(m, end);

@@ -1,8 +1,8 @@
-/* conn - one connection of a client: its requests are read strictly, one after another.
+/* conn - one connection of a client, whose requests are read strictly, one after another.
  *
- * The heads and the frames of bodies are read by net/head.h and net/body.h, as those of previews
- * are. Calls block until their deadline. While a connection waits for a request it has no buffer
- * and no thread: the acceptor has it. */
+ * net/head.h and net/body.h read heads and bodies, as they do for previews. Calls block until
+ * their deadline. While a connection waits for a request, the acceptor has it, and it needs no
+ * buffer and no thread. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 #define CONN_IN_BYTES (128 * 1024) /* a head; or one piece of an upload */
 
-struct conn_room; /* what it needs while it works */
+struct conn_room; /* the buffers of a connection at work */
 
 struct conn {
     int fd; /* non-blocking; -1: given away */
@@ -24,7 +24,7 @@ struct conn {
     socklen_t peer_len;
     struct seat seat;
     struct conn_room *room;  /* NULL while it waits */
-    struct conn *next, **at; /* among those that wait, or among those at work */
+    struct conn *next, **at; /* in the list of waiting or of working connections */
     /* the acceptor's own */
     struct acceptor *acceptor;
     struct watch watch;
@@ -40,23 +40,25 @@ void conn_free(struct conn *c);     /* closes it */
 
 /* ---- a request ---- */
 
-/* The next head, without whatever came before. 1; 0: the client ended. -EBADMSG: it cannot be
- * trusted, -EMSGSIZE: too long, -ETIMEDOUT. The texts of conn_head end in a NUL. */
+/* Reads the next head, dropping the rest of the request before. 1; 0: the client closed.
+ * -EBADMSG: not to be trusted, -EMSGSIZE: too long, -ETIMEDOUT. The texts of conn_head end in a
+ * NUL. */
 int conn_read_head(struct conn *c, int64_t deadline_ms);
 const struct head *conn_head(const struct conn *c);              /* NULL: none was read */
 const char *conn_header(const struct conn *c, const char *name); /* the first; NULL: none */
-/* The next bytes of its body, until the call after; 1: that was all. -EPIPE: the client ended. */
+/* The next bytes of the body, valid until the next call; 1: the body is complete. -EPIPE: the
+ * client closed. */
 int conn_read_body(struct conn *c, int64_t deadline_ms, const char **ret_p, size_t *ret_n);
-bool conn_body_begun(const struct conn *c); /* something of it is there already, or it has none */
-bool conn_has_more(const struct conn *c);   /* bytes behind the request were read, too */
-void conn_drop_room(struct conn *c);        /* before it waits */
+bool conn_body_begun(const struct conn *c); /* bytes of it are here, or it has none */
+bool conn_has_more(const struct conn *c);   /* bytes behind the request were read */
+void conn_drop_room(struct conn *c);        /* call before it waits */
 
 /* ---- the answer ---- */
 
-/* All of it; stall_ms: how long the client may take none of it. Changes iov. */
+/* Writes all of iov, and changes it; stall_ms: how long the client may read nothing. */
 int conn_write(struct conn *c, struct iovec *iov, size_t n, int stall_ms);
-/* Say that there is no more to come and read on for a moment: closing over unread bytes sends a
- * reset, which would take the answer away from the client again. */
+/* End our side and read on for a moment: closing over unread bytes sends a reset, and the client
+ * might lose the answer. */
 void conn_finish(struct conn *c, int max_ms);
-/* The same for one that never had a request: an answer that there is no room, without waiting. */
+/* Answer a connection that had no request yet with "no room", without waiting. */
 void conn_turn_away(struct conn *c);

@@ -9,16 +9,16 @@
 #include "base/clock.h"
 #include "base/id.h"
 
-#define GIVES_WAY_MS 1000 /* without a key: what we know how to answer takes less */
-#define PLACES 4096 /* of each table: chains stay short with as many connections as there may be */
+#define GIVES_WAY_MS 1000 /* a stranger's request takes less, or may be cut */
+#define PLACES 4096       /* of each table: chains stay short at the highest limits */
 
 TAILQ_HEAD(seats, seat);
 
 struct connections_address {
     struct connections_address *next;
-    uint64_t net[2]; /* the family, and the address or its first 64 bits */
+    uint64_t net[2]; /* family, and the address or its first 64 bits */
     unsigned n;
-    struct seats strangers; /* that wait */
+    struct seats strangers; /* waiting ones without a key */
 };
 
 struct connections_key {
@@ -31,9 +31,9 @@ struct connections {
     struct connections_limits limits;
     connections_cut_fn cut;
     uint64_t seed;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the rest */
     unsigned n, strangers;
-    struct seats waiting, working; /* without a key; who does for longest is first */
+    struct seats waiting, working; /* without a key, the longest first */
     struct connections_address *addresses[PLACES];
     struct connections_key *keys[PLACES];
 };
@@ -66,7 +66,7 @@ void connections_free(struct connections *c)
     free(c);
 }
 
-/* Nobody outside knows the seed, so nobody can choose who shares a place. */
+/* Hash with a seed that no client knows, so that none can choose its place. */
 static uint64_t mix(const struct connections *c, uint64_t v)
 {
     v = (v ^ c->seed) * UINT64_C(0x9e3779b97f4a7c15);
@@ -85,7 +85,7 @@ uint64_t connections_who(const struct connections *c, const char *text)
 
 /* ---- addresses ---- */
 
-/* False: it has none that could be counted. One host of IPv6 has a /64 to choose addresses from. */
+/* False: the peer has no address to count. A host of IPv6 may use any address of its /64. */
 static bool net_of(const struct sockaddr *peer, uint64_t net[2])
 {
     uint32_t v4;
@@ -173,7 +173,7 @@ static int enter_key(struct connections *c, struct seat *s, uint64_t who)
         (*at)->who = who;
     }
     struct connections_key *k = *at;
-    k->n++; /* first: it may be the one that is left */
+    k->n++; /* before leaving the old key: both may be the same */
     leave_key(c, s);
     s->key = k;
     return 0;
@@ -234,7 +234,7 @@ static int enter(struct connections *c, struct seat *s, const struct sockaddr *p
     s->taken = true;
     c->n++;
     if (victim)
-        stop_waiting(c, victim); /* nobody else gets the same */
+        stop_waiting(c, victim); /* no other connection gets the same victim */
     *ret_victim = victim;
     return 0;
 }
@@ -268,8 +268,8 @@ void connections_wake(struct connections *c, struct seat *s)
     (void)pthread_mutex_unlock(&c->lock);
 }
 
-/* Slow clients without a key must not keep others out who come without one, or who say later who
- * they are. */
+/* Cut the stranger that has worked for longest: slow clients without a key must not keep out
+ * others without one, or callers whose key is not read yet. */
 static int make_way(struct connections *c)
 {
     struct seat *first = TAILQ_FIRST(&c->working);

@@ -1,10 +1,11 @@
-/* connections - how many connections there are: of one address, with one key, without any.
+/* connections - limits the number of connections: of all, of one address, with one key, without
+ * any.
  *
  * A connection has a seat from its first moment to its last, whether it waits for a request or
- * works on one. When there is no seat left, of all or of an address, the connection without a
- * key that has waited for longest gives its own up: strangers may fill the room and still keep
- * nobody with a key out. Work for callers without a key, and for each key, is bounded on its
- * own. Knows no socket; every call is a few lines under a lock. */
+ * works on one. When no seat is left, of all or of an address, the longest waiting connection
+ * without a key gives its seat up: strangers may fill the room and still keep out nobody with a
+ * key. Work for callers without a key, and for each key, is bounded on its own. Knows no socket;
+ * every call is a few lines under a lock. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,25 +18,24 @@
 
 struct connections;
 
-/* Each at least 1. */
+/* Each is at least 1. */
 struct connections_limits {
     unsigned total;
     unsigned per_address; /* of one IPv4 address or one IPv6 /64; a unix socket has none */
     unsigned per_key;
-    unsigned strangers; /* at work at once without a key */
+    unsigned strangers; /* working at once without a key */
 };
 
 struct seat;
-/* Ends the work of a connection that is not the caller's: called under the lock, so the seat is
- * taken. */
+/* Ends the work of another caller's connection. Called under the lock, so the seat stays taken. */
 typedef void (*connections_cut_fn)(struct seat *s);
 
-/* A connection's own; zeroed before connections_enter, and only read through these calls. */
+/* Part of a connection; zeroed before connections_enter, and used through these calls alone. */
 struct seat {
-    struct connections_address *address; /* NULL: has none */
-    struct connections_key *key;         /* NULL: without one */
+    struct connections_address *address; /* NULL: a unix socket */
+    struct connections_key *key;         /* NULL: no key */
     bool taken, waits, works;
-    int64_t since_ms; /* it works without a key */
+    int64_t since_ms; /* when it began to work without a key */
     TAILQ_ENTRY(seat)
     all, same; /* without a key: those that wait or work; those of an address that wait */
 };
@@ -45,20 +45,20 @@ int connections_new(const struct connections_limits *limits, connections_cut_fn 
 void connections_free(struct connections *c);
 DEFINE_FREEP(struct connections *, connections_free)
 
-/* Take a seat. -EAGAIN: there is none, and none that waits could be had. Otherwise *ret_victim
- * is the seat to clear for it (the caller closes that connection and calls connections_leave for
- * it) or NULL. */
+/* Take a seat. -EAGAIN: none is free, and no waiting stranger can give one up. Otherwise
+ * *ret_victim is the seat to clear (the caller closes that connection and calls
+ * connections_leave for it), or NULL. */
 int connections_enter(struct connections *c, struct seat *s, const struct sockaddr *peer,
                       struct seat **ret_victim);
-/* It waits for a request: whoever has no key may lose the seat. Until connections_wake. */
+/* The connection waits for a request until connections_wake: without a key it may lose its seat. */
 void connections_wait(struct connections *c, struct seat *s);
 void connections_wake(struct connections *c, struct seat *s);
-/* Its request is worked on; who: the caller (connections_who), 0 while that is nobody we know.
- * -EAGAIN: too many are, and none of those without a key has been for long enough to be cut. May
- * be called again when the caller becomes known. Until connections_rest. */
+/* The connection works on a request of `who` (connections_who; 0: not known yet) until
+ * connections_rest. -EAGAIN: too many work, and no stranger has worked long enough to be cut.
+ * May be called again when the caller becomes known. */
 int connections_work(struct connections *c, struct seat *s, uint64_t who);
 void connections_rest(struct connections *c, struct seat *s);
 void connections_leave(struct connections *c, struct seat *s);
 
-bool connections_known(const struct seat *s); /* its last request came with a key */
+bool connections_known(const struct seat *s); /* the last request came with a key */
 uint64_t connections_who(const struct connections *c, const char *text);

@@ -107,7 +107,7 @@ TEST(work_is_bounded_by_key_and_without_one)
     CHECK(connections_known(&s[1]));
     connections_rest(c, &s[0]);
     connections_leave(c, &s[0]);
-    CHECK_OK(connections_work(c, &s[4], other)); /* says later who it is */
+    CHECK_OK(connections_work(c, &s[4], other)); /* its caller becomes known */
     CHECK_OK(connections_work(c, &s[1], 0));
     CHECK(!connections_known(&s[1]));
     CHECK(cut_one == NULL);

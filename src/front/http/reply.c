@@ -8,7 +8,7 @@
 #include "front/http/once.h"
 #include "front/http/request.h"
 
-#define PASSED_MAX (64 * 1024)            /* headers of another server's answer */
+#define PASSED_MAX (64 * 1024)            /* headers of a relayed answer */
 #define STREAM_PENDING_MAX (1024u * 1024) /* a frame of output, every byte of it escaped */
 
 /* The API's error codes; docs/api.md has the same table. */
@@ -172,7 +172,7 @@ int reply_pass_header(struct request *req, const char *name, const char *value)
     return r < 0 ? r : buf_append(&req->passed, value, strlen(value) + 1);
 }
 
-/* The answer is there; it is sent when the handler is done. */
+/* Keep the answer; the server sends it when the handler is done. */
 static int queue(struct request *req, unsigned status, const char *type)
 {
     if (req->status)
@@ -286,7 +286,7 @@ static void stream_free(void *arg)
     free(s);
 }
 
-/* Takes arg, also when it fails. */
+/* Takes arg, also on failure. */
 static int queue_reader(struct request *req, unsigned status, const char *type, uint64_t length,
                         const struct reply_reader *reader, void *arg)
 {

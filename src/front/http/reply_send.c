@@ -1,4 +1,5 @@
-/* An answer on its way out: its head, and its body in one piece or while it is made. */
+/* reply_send - writes an answer to the client: its head, and its body in one piece or as a
+ * reader makes it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 #include "front/http/request.h"
 
 #define RETRY_S 10
-#define HEAD_TEXT_MAX (128 * 1024) /* with headers of another server's answer */
-#define STREAM_BLOCK 16384         /* of a body whose length nobody knows: the most in one chunk */
+#define HEAD_TEXT_MAX (128 * 1024) /* including headers of a relayed answer */
+#define STREAM_BLOCK 16384         /* one chunk of a body of unknown length */
 #define BYTES_BLOCK (256 * 1024)   /* of a body of known length: a frame of the sandbox's init */
 #define CHUNK_HEAD_MAX 24
 
@@ -64,10 +65,10 @@ static const char *reason_of(unsigned status)
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
         if (table[i].status == status)
             return table[i].reason;
-    return "Other"; /* another server's */
+    return "Other"; /* a status of a relayed answer */
 }
 
-/* A value that would end its line is left out: some of them come from sandboxes. */
+/* Leave out a value with a line end: some values come from sandboxes. */
 static int put(struct buf *b, const char *name, const char *value)
 {
     if (strpbrk(name, "\r\n: ") || strpbrk(value, "\r\n"))
@@ -106,7 +107,7 @@ static int put_passed(const struct request *req, struct buf *b)
     return r;
 }
 
-/* What a status asks for, where the answer is our own. */
+/* Headers that a status asks for, in answers of our own. */
 static int put_by_status(const struct request *req, struct buf *b)
 {
     int r = 0;
@@ -139,7 +140,7 @@ static int put_headers(const struct request *req, struct buf *b)
     return r >= 0 && req->cors_origin ? put_cors(req, b) : r;
 }
 
-/* How the body ends. */
+/* Say how the body ends. */
 static int put_framing(const struct request *req, struct buf *b)
 {
     bool none = req->status < 200 || req->status == 204 || req->status == 304;
@@ -156,7 +157,7 @@ static int put_framing(const struct request *req, struct buf *b)
     return r < 0 ? r : buf_puts(b, "\r\n");
 }
 
-/* One piece of it, framed. */
+/* Send one piece of the body, as a chunk if need be. */
 static int send_piece(struct request *req, char *p, size_t n, bool chunked, int stall_ms)
 {
     char size[CHUNK_HEAD_MAX], end[] = "\r\n";
@@ -182,7 +183,7 @@ static int send_reader(struct request *req, int stall_ms)
         if (n == 0 && !known)
             return chunked ? conn_write(req->con, &end, 1, stall_ms) : 0;
         if (n <= 0)
-            return n < 0 ? (int)n : -EPIPE; /* there is less of it than was said: cut */
+            return n < 0 ? (int)n : -EPIPE; /* the reader gave less than announced: cut */
         int r = send_piece(req, block, (size_t)n, chunked, stall_ms);
         if (r < 0)
             return r;
@@ -192,8 +193,8 @@ static int send_reader(struct request *req, int stall_ms)
     return 0;
 }
 
-/* Whoever takes the connection gets a copy: ours is closed with the request. A client that
- * speaks before the answer does not speak the protocol. */
+/* The new owner of the connection gets a copy of the descriptor: ours is closed with the
+ * request. A client that has sent bytes before our answer breaks the protocol, and is cut. */
 static int send_upgraded(struct request *req)
 {
     req->close = true;
@@ -206,7 +207,7 @@ int reply_send(struct request *req, int stall_ms)
     _cleanup_(buf_done) struct buf head = BUF_INIT(HEAD_TEXT_MAX);
     const struct head *asked = conn_head(req->con);
     bool no_body = strcmp(req->method, "HEAD") == 0 || req->status == 204 || req->status == 304;
-    req->until_end = asked && asked->minor == 0; /* it knows no chunks */
+    req->until_end = asked && asked->minor == 0; /* HTTP/1.0 has no chunks */
     req->close |= req->until_end;
     int r = buf_printf(&head, "HTTP/1.1 %u %s\r\n", req->status, reason_of(req->status));
     if (r >= 0)

@@ -59,18 +59,18 @@ struct request {
     struct endpoint *endpoint;
     struct conn *con;
     unsigned status;        /* 0: not answered yet */
-    unsigned forced_status; /* of a failure that has a status of its own; 0: as its code says */
+    unsigned forced_status; /* fixed by the failure; 0: its code decides */
     bool refused, authorized, streaming, sink_open;
     bool close;     /* the connection ends with this answer */
-    bool crowded;   /* refused for want of room: nothing more is read from it */
-    bool until_end; /* the client knows no chunks */
+    bool crowded;   /* refused for want of room: read nothing more */
+    bool until_end; /* the end of the connection ends the body: HTTP/1.0 */
     /* the answer, until it is sent: one of content and reader, or neither */
-    const char *type; /* NULL: none is told */
+    const char *type; /* NULL: no Content-Type */
     bool negotiated, packed;
     struct buf content;
     const struct reply_reader *reader;
     void *reader_arg;
-    uint64_t length; /* of what the reader gives */
+    uint64_t length; /* of the reader's bytes, or REPLY_UNKNOWN */
     unsigned retry_after_s;
     const char *cors_origin; /* NULL: no page of another origin asks, or it may not */
     uint64_t drained_bytes;
@@ -91,14 +91,13 @@ struct request {
 };
 
 const char *request_header(const struct request *req, const char *name); /* NULL: not there */
-/* Each header whose name begins with `prefix`, in whatever case: the rest of its name and its
- * value. Below zero ends it and is the result. */
+/* Calls fn for each header whose name begins with `prefix`, in any case, with the rest of its
+ * name and its value. Below zero ends it and is the result. */
 typedef int (*request_header_fn)(void *arg, const char *rest, const char *value);
 int request_headers_with(const struct request *req, const char *prefix, request_header_fn fn,
                          void *arg);
-/* The caller is somebody who may come in: known by `who`, a key or what a token is for. The
- * server knows those with a key; a dialect says it of the others. -EAGAIN: this one has too many
- * connections. */
+/* Says that the caller is known by `who`: a key, or the thing that a token opens. The server
+ * does so for keys, a dialect for its tokens. -EAGAIN: `who` has too many connections. */
 int request_known(struct request *req, const char *who, struct err *err);
 bool request_accepts(const struct request *req, const char *type);
 
@@ -168,7 +167,7 @@ int reply_status(struct request *req, unsigned status); /* no body */
  * this fails. */
 int reply_upgrade(struct request *req, const char *protocol, void (*take)(void *arg, int fd),
                   void *arg);
-/* The server's own. */
+/* For the server alone. */
 void reply_upgraded(struct request *req, int fd);
 int reply_send(struct request *req,
                int stall_ms); /* below zero: the connection is of no more use */

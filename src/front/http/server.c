@@ -16,8 +16,8 @@
 #define LOG_MODULE "http"
 
 #define WORKERS_MAX 4096
-#define ADMIN_MAX 512  /* of the admin socket: root gets in whatever comes over the network */
-#define LINGER_MS 5000 /* a client with a key that asks again so soon finds its thread */
+#define ADMIN_MAX 512  /* of the admin socket: root gets in however crowded the network is */
+#define LINGER_MS 5000 /* a client with a key that asks again within this keeps its thread */
 #define STACK_BYTES (SANITIZED ? 2 * 1024 * 1024 : 256 * 1024)
 
 /* ---- connections at work ---- */
@@ -45,7 +45,7 @@ static void unlist(struct endpoint *ep, struct conn *c)
     (void)pthread_mutex_unlock(&ep->server->lock);
 }
 
-/* Back to the acceptor, until the next request comes. */
+/* Give the connection back to the acceptor until its next request. */
 static void park(struct endpoint *ep, struct conn *c)
 {
     struct server *s = ep->server;
@@ -61,7 +61,7 @@ static void park(struct endpoint *ep, struct conn *c)
     }
 }
 
-/* True: more of it is there, or comes soon enough to wait for it with a thread. */
+/* True: more bytes are here, or come soon enough for a thread to wait. */
 static bool linger(struct endpoint *ep, struct conn *c)
 {
     if (conn_has_more(c))
@@ -119,7 +119,7 @@ void server_take(struct server *server, int fd, const struct sockaddr *peer, soc
     struct conn *c = conn_new(fd, peer, n);
     if (!c)
         return;
-    c->served = true; /* whoever had it decided that it is for us */
+    c->served = true; /* the diverter gave it back, so do not divert it again */
     park(ep, c);
 }
 
@@ -204,7 +204,7 @@ static void close_endpoint(struct server *s, struct endpoint *ep)
     acceptor_free(acceptor);
 }
 
-/* Whatever a thread waits for from its client has an end now. */
+/* Cut every client, so that no thread waits for one any more. */
 static void cut_all(struct server *s, struct endpoint *ep)
 {
     (void)pthread_mutex_lock(&s->lock);
@@ -212,7 +212,7 @@ static void cut_all(struct server *s, struct endpoint *ep)
     for (struct conn *c = ep->working; c; c = c->next)
         (void)shutdown(c->fd, SHUT_RDWR);
     (void)pthread_mutex_unlock(&s->lock);
-    workers_free(ep->workers); /* until they are done they ask it how busy it is */
+    workers_free(ep->workers); /* a thread looks at ep->workers until it is done */
     ep->workers = NULL;
 }
 

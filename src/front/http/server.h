@@ -1,7 +1,7 @@
 /* server - the listening sockets, and the way from a connection to a handler and back.
  *
- * A thread for each request, which is straight-line code that may block; a connection that waits
- * for one has none (acceptor.h). Everything a peer controls is bounded here: connections
+ * Each request has a thread, so that a handler is straight-line code that may block; a waiting
+ * connection has none (acceptor.h). Everything a peer controls is bounded here: connections
  * (connections.h), header bytes, body bytes, idle time. The routes decide the rest. */
 #pragma once
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct server_config {
     size_t nroutes;
     const struct dialect *const *dialects; /* keeps; beside the routes; NULL-terminated, or NULL */
     int tcp_fd, admin_fd;                  /* listening; taken. -1: none */
-    struct connections_limits connections; /* of tcp_fd; the admin socket has room of its own */
+    struct connections_limits connections; /* of tcp_fd; the admin socket has its own */
     unsigned rate_limit, rate_burst; /* requests of one key: a second, and at once; 0: no limit */
     const struct once_route *once;   /* keeps */
     size_t nonce;
@@ -31,8 +31,7 @@ struct server_config {
     const _Atomic uint64_t *keeper_restarts; /* keeps; NULL: not counted */
     const char *preview_domain; /* keeps; as clients write it, with its port; NULL: none */
     bool preview_tls;           /* it is reached by TLS */
-    /* Takes a connection that is not for us, after a look at its first head (acceptor.h); or
-     * NULL. */
+    /* Takes connections that are not for this server, by their first head (acceptor.h); or NULL. */
     bool (*divert)(void *arg, int fd, const char *head, size_t n);
     void *divert_arg;
 };

@@ -15,8 +15,8 @@
 
 #define IGNORED_BODY_MAX (64 * 1024) /* where no body is wanted */
 
-/* A head that two readers could understand differently is the start of request smuggling. The
- * reader of heads refuses most of them; who asks must be as clear. */
+/* Refuse a second Authorization: two readers could read two callers. The reader of heads
+ * (net/head.h) refuses the other ambiguities. */
 static int check_head(struct request *req, struct err *err)
 {
     const struct head *h = conn_head(req->con);
@@ -234,7 +234,8 @@ int server_admit(struct endpoint *ep, struct request *req, const char *method, s
     if (req->route->body == BODY_STREAM) {
         r = req->route->sink->begin(req, err);
         req->sink_open = r >= 0;
-        /* An upload that a route without a key lets begin is one that it knows by other means. */
+        /* A route without a key that begins an upload has checked the caller by other means,
+         * such as a signature. */
         if (r >= 0 && !connections_known(&req->con->seat))
             r = request_known(req, req->route->pattern, err);
     }

@@ -1,6 +1,6 @@
-/* server_private - what the files of the server share. server.c: the sockets and its life;
- * server_request.c: a request from its first line to its end; server_admit.c: whether it may
- * come in. */
+/* server_private - shared by the server's files. server.c: the sockets and the server's life;
+ * server_request.c: a request from its first line to its end; server_admit.c: whether a request
+ * may come in. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,15 +21,15 @@ struct endpoint {
     struct server *server;
     struct connections *connections;
     struct workers *workers;
-    struct acceptor *acceptor; /* NULL: not open (any more); with the server's lock */
-    struct conn *working;      /* with the server's lock */
+    struct acceptor *acceptor; /* NULL: closed; guarded by the server's lock */
+    struct conn *working;      /* likewise */
     bool admin;
 };
 
 struct server {
     struct server_config config;
     struct endpoint endpoints[2];
-    pthread_mutex_t lock; /* of what the endpoints say, and: */
+    pthread_mutex_t lock; /* guards the endpoints, and stop */
     bool stop;            /* no connection is used again */
     struct metrics metrics;
     struct auth *auth;
@@ -39,10 +39,10 @@ struct server {
     _Atomic int at_work; /* requests in a handler, streams not counted */
 };
 
-/* One request of a connection, and its answer. True: the connection may be used again. */
+/* Serve one request of a connection. True: the connection may be used again. */
 bool server_exchange(struct endpoint *ep, struct conn *c);
 
-/* The head is there: finds the route, the team and the limits of a request; opens what takes its
+/* With the head read: find the route, the team and the limits of a request; open what takes its
  * body. */
 int server_admit(struct endpoint *ep, struct request *req, const char *method, struct err *err);
 int server_too_large(struct request *req, struct err *err); /* its body; always fails */

@@ -1,4 +1,4 @@
-/* A request, from its first line to the end of its answer. */
+/* server_request - a request, from its first line to the end of its answer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 
 #define HEAD_MS 15000                         /* for the rest of a head */
 #define BODY_TIMEOUT_MS 300000                /* for a whole body that is not an upload */
-#define BODY_STRANGER_MS 30000                /* and of who has no key */
-#define DRAIN_STRANGER_MAX (64 * 1024 * 1024) /* read on after refusing someone without a key */
-#define STREAM_STALL_MS 600000 /* a client that reads along may look away for as long */
+#define BODY_STRANGER_MS 30000                /* for a body of a caller without a key */
+#define DRAIN_STRANGER_MAX (64 * 1024 * 1024) /* dropped of a refused stranger's body */
+#define STREAM_STALL_MS 600000                /* how long the client of a stream may read nothing */
 #define FINISH_MS 1000
 
 /* ---- the beginning ---- */
@@ -90,7 +90,7 @@ static int take_piece(struct request *req, const char *p, size_t n)
 {
     bool upload = req->route && req->route->body == BODY_STREAM;
     if (req->refused) {
-        /* Reading on lets the client get to our answer instead of a reset connection. */
+        /* Read on: otherwise the client gets a reset instead of our answer. */
         req->drained_bytes += n;
         return req->authorized || req->drained_bytes <= DRAIN_STRANGER_MAX ? 0 : -EFBIG;
     }
@@ -102,12 +102,12 @@ static int take_piece(struct request *req, const char *p, size_t n)
     if (r < 0) {
         req->refused = true;
         buf_done(&req->body);
-        end_sink(req); /* before the answer: the client may ask at once for what it held */
+        end_sink(req); /* before the answer: the client may ask at once for what the sink held */
     }
     return 0;
 }
 
-/* Until when the next bytes of it must come. */
+/* When the next bytes of the body must be here. */
 static int64_t body_deadline(const struct request *req, int64_t began_ms)
 {
     int64_t next = clock_mono_ms() + IDLE_TIMEOUT_MS;
@@ -136,7 +136,7 @@ static int take_body(struct request *req)
             r = k < 0 ? k : r;
         }
     }
-    if (r == -EBADMSG) { /* chunks that cannot be trusted: nor can what follows them */
+    if (r == -EBADMSG) { /* malformed chunks: nothing behind them can be trusted */
         (void)err_name(&req->err, EINVAL, "invalid_request", "the body's chunks are malformed");
         req->refused = req->close = true;
         return 0;
@@ -176,7 +176,7 @@ static bool refuse_at_once(const struct request *req)
            (!req->authorized && server_announced_length(req) > DRAIN_STRANGER_MAX);
 }
 
-/* The head could not be read. Who trickles or is gone gets no answer. */
+/* Answer a head that cannot be read: malformed, or too long. */
 static int refuse_head(struct request *req, int why)
 {
     req->refused = req->close = true;
@@ -208,8 +208,8 @@ static int handle(struct endpoint *ep, struct request *req)
     return r < 0 ? r : answer(req);
 }
 
-/* The acceptor hands over whole heads, but what came behind an earlier request may be a part of one:
- * who has no key waits for the rest as one of those who may be cut. */
+/* The acceptor hands over whole heads, but a later request on a connection may be here in part:
+ * a caller without a key then waits for the rest among those that may be cut. */
 static int read_head(struct endpoint *ep, struct conn *c)
 {
     int r = conn_read_head(c, 0);

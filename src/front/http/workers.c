@@ -16,7 +16,7 @@ struct job {
 struct workers {
     unsigned max;
     pthread_attr_t attr;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t come, gone;
     struct job *first, **last;
     unsigned n, idle, queued;
@@ -44,7 +44,7 @@ int workers_new(unsigned max, size_t stack_bytes, struct workers **ret_w, struct
     return 0;
 }
 
-/* With the lock held: the next job; NULL: this thread is no longer needed. */
+/* With the lock held: wait for the next job; NULL: this thread is no longer needed. */
 static struct job *next_job(struct workers *w)
 {
     struct timespec end;
@@ -82,7 +82,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* With the lock held: somebody will come for one more job. */
+/* With the lock held: wake or start a thread for one more job. */
 static int find_worker(struct workers *w)
 {
     pthread_t thread;

@@ -1,7 +1,6 @@
-/* workers - threads that each do one job after another, and no more of them than are needed.
+/* workers - a pool of threads that grows with need, up to a limit.
  *
- * A job that comes while a thread has nothing to do gets that one, otherwise a new one. A thread
- * that had nothing to do for a while ends. */
+ * A job goes to an idle thread, or else to a new one. A thread that was idle for a while ends. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +11,8 @@
 struct workers;
 
 int workers_new(unsigned max, size_t stack_bytes, struct workers **ret_w, struct err *err);
-/* Has fn(arg) called by one of them. -EAGAIN: all are busy, and no more can be had. */
+/* Have a thread call fn(arg). -EAGAIN: all are busy, and no more may be started. */
 int workers_start(struct workers *w, void (*fn)(void *arg), void *arg);
-bool workers_spare(struct workers *w); /* most of those there may be are free */
-void workers_free(struct workers *w);  /* waits for the jobs */
+bool workers_spare(struct workers *w); /* fewer than half of the threads are busy */
+void workers_free(struct workers *w);  /* waits for all jobs */
 DEFINE_FREEP(struct workers *, workers_free)
