@@ -99,8 +99,8 @@ static _Noreturn void launch(const struct launch *l)
     (void)signal(SIGTERM, SIG_IGN); /* it ends when warrend does */
     (void)signal(SIGINT, SIG_IGN);
     (void)setsid();
-    /* It starts a program and waits: as root, without a root's rights. The program has those that are left
-     * to it for good. */
+    /* The launcher only starts a program and waits: it stays root without capabilities. The
+     * program keeps those of its bounding set. */
     if (rights_bound(l->rights, l->nrights, NULL) < 0 || rights_hold(NULL, 0, NULL) < 0)
         _exit(1);
     int signals = signalfd(-1, &set, SFD_CLOEXEC);

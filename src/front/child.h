@@ -26,8 +26,7 @@ struct child_config {
     const char *const *args; /* NULL-terminated; --parent-fd and --ready-fd are added */
     const struct child_fd *fds;
     size_t nfds;
-    const int
-        *rights; /* the capabilities that the program may have; its launcher itself has none */
+    const int *rights; /* the program's capabilities; its launcher has none */
     size_t nrights;
 };
 

@@ -70,8 +70,8 @@ static int run(struct world *w, struct err *err)
     return r < 0 ? err_set(err, -r, "a launcher ended") : 0;
 }
 
-/* Whatever a thread waits for, stopping has an end. Nothing is lost by it: a start after a crash finds
- * the same. */
+/* Stopping has an end, whatever a thread waits for. Nothing is lost: the next start finds what
+ * it would after a crash. */
 static void on_stop_too_long(int signo)
 {
     static const char said[] = "warrend: stopping took too long; ending at once\n";

@@ -19,8 +19,8 @@
 #define OVERCOMMIT_MIN 10
 #define OVERCOMMIT_MAX 10000
 #define MIB (1024ull * 1024)
-#define RESERVE_MB 512 /* for the host, at least: the daemon, its page cache, the kernel */
-#define IMAGE_LAYER_MB_MAX (256 * 1024) /* what the unpacker takes at most */
+#define RESERVE_MB 512 /* left to the host at least: the daemon, its page cache, the kernel */
+#define IMAGE_LAYER_MB_MAX (256 * 1024) /* the unpacker's own limit */
 #define IMAGE_RATIO_MAX 1000000
 #define HELP_COLUMN 24
 #define VARIABLE_MAX 64

@@ -15,9 +15,9 @@
 
 #define LOG_MODULE "warrend"
 
-/* Not a list of what is allowed: SQLite, OpenSSL and libcurl are here, and uacme, which it
- * runs, and what they call changes with the system's updates. These are calls that none of them has a use
- * for, and with which a process that is taken over attacks the kernel or its neighbours. */
+/* A list of refused calls, not of allowed ones: warrend runs SQLite, OpenSSL, libcurl and uacme,
+ * whose calls change with the system's updates. None of them needs these, with which a hijacked
+ * process would attack the kernel or its neighbours. */
 static const char *const refused[] = {
     /* other processes */
     "ptrace",
@@ -102,7 +102,7 @@ int walls_enter(const struct options *o, const char *data, const char *run, stru
     const struct paths_rule rules[] = {
         { data, true },
         { run, true },
-        { "/tmp", true }, /* SQLite's, where memory is short */
+        { "/tmp", true }, /* SQLite, when memory is short */
         { "/var/tmp", true },
         { "/dev/null", true },
         { "/dev", false },

@@ -20,7 +20,7 @@
 
 #define LOG_MODULE "warrend"
 #define DRAIN_MS 5000
-#define FILES_OTHER 4096 /* descriptors that are no connections */
+#define FILES_OTHER 4096 /* descriptors beside those of connections */
 #define KEEPER_STOP_MS 5000
 
 static int start_certs(struct world *w, struct err *err)
@@ -97,8 +97,8 @@ static int start_server(struct world *w, struct err *err)
     return server_new(&http, &w->server, err);
 }
 
-/* Each connection has a descriptor and may need another inside a sandbox. The keeper was started
- * before: what sandboxes inherit does not change. */
+/* Raise the limit of descriptors: each connection has one and may need another inside a sandbox.
+ * The keeper was started before, so sandboxes inherit the old limit. */
 static void make_room(struct world *w)
 {
     struct rlimit files;

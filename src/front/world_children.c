@@ -14,9 +14,9 @@
 
 #define NUMBER_MAX 16
 
-/* For namespaces, mounts, control groups, networks and storage of cells, for the programs that it starts for
- * one job each, and for CRIU. Not there: modules, raw devices, the machine's log, power, audit, accounting,
- * terminals, security modules and alarms. */
+/* For cells (namespaces, mounts, control groups, networks, storage), for the programs that the
+ * keeper starts for one job each, and for CRIU. Left out: modules, raw devices, the machine's
+ * log, power, audit, accounting, terminals, security modules and alarms. */
 static const int keeper_rights[] = {
     CAP_SYS_ADMIN,
     CAP_SYS_CHROOT,
@@ -44,7 +44,8 @@ static const int keeper_rights[] = {
     CAP_IPC_LOCK,
     CAP_IPC_OWNER,
 };
-/* To read the operator's certificates, to make its root and enter it, and to become warrend's user. */
+/* For reading the operator's certificates, making and entering an empty root, and becoming
+ * warrend's user. */
 static const int broker_rights[] = {
     CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_CHROOT,   CAP_SETUID,
     CAP_SETGID,       CAP_SETPCAP,         CAP_SYS_RESOURCE,

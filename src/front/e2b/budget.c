@@ -7,7 +7,7 @@ bool budget_spend(struct budget *b, uint64_t cost, int64_t mono_us)
     (void)pthread_mutex_lock(&b->lock);
     uint64_t past = b->at_us && mono_us > b->at_us ? (uint64_t)(mono_us - b->at_us) : 0;
     uint64_t more = past >= SECOND_US ? b->per_s : b->per_s * past / SECOND_US;
-    if (more || !b->at_us) { /* a fraction is not lost: it goes on counting from the same moment */
+    if (more || !b->at_us) { /* no unit yet: keep at_us, so that no fraction is lost */
         b->left = more < b->per_s - b->left ? b->left + more : b->per_s;
         b->at_us = mono_us;
     }

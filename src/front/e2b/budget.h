@@ -1,6 +1,7 @@
-/* budget - how much work may be done for callers who have shown nothing yet: so much a second, all of
- * them together. What is not spent is kept for one second. A call is a few lines under a lock; the
- * clock comes from outside. */
+/* budget - work per second for callers who have not shown a key yet, all of them together.
+ *
+ * Unspent work is kept for one second. A call is a few lines under a lock; the caller brings the
+ * clock. */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,6 +18,6 @@ struct budget {
         .lock = PTHREAD_MUTEX_INITIALIZER, .per_s = (per_s_), .left = (per_s_) \
     }
 
-/* False, and nothing is spent, where there is not as much left. What costs more than a second's worth
- * costs that. */
+/* False, and nothing is spent, if less is left. A cost above a second's worth counts as a
+ * second's worth. */
 bool budget_spend(struct budget *b, uint64_t cost, int64_t mono_us);

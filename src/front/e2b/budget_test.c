@@ -19,7 +19,7 @@ TEST(no_more_than_a_second_is_kept)
     CHECK(budget_spend(&b, 1, 1));
     CHECK(budget_spend(&b, 1000, 3600ll * 1000000));
     CHECK(!budget_spend(&b, 1, 3600ll * 1000000));
-    CHECK(budget_spend(&b, UINT64_MAX, 3602ll * 1000000)); /* as dear as a second at most */
+    CHECK(budget_spend(&b, UINT64_MAX, 3602ll * 1000000)); /* costs a second's worth at most */
 }
 
 TEST(many_small_steps_of_time_are_not_lost)

@@ -145,7 +145,8 @@ static int read_lifecycle(const json_t *object, struct sandbox_spec *spec, struc
     return 0;
 }
 
-/* Our templates of that name and tag; else an image of it, with the user that these clients expect. */
+/* A template of that name and tag; else an image of that name, with the user that these clients
+ * expect. */
 static int find_template(struct request *req, const char *asked, struct template *t,
                          struct sandbox_spec *spec, struct err *err)
 {

@@ -15,7 +15,7 @@
 #define SIGNED_MAX (16 * 1024) /* a path and a user, as long as a request line may be */
 #define SIGNATURE_LEN 46       /* "v1_" and 32 bytes in base64 */
 #define HASHES_PER_S 20000     /* for links that name no sandbox: some 60 ms of one cpu */
-#define HASH_BYTES 512         /* hashed in about the time that a hash's rest takes */
+#define HASH_BYTES 512         /* takes about as long to hash as the fixed part of a hash */
 
 static const char *param(const struct request *req, const char *name)
 {

@@ -11,7 +11,7 @@
 
 /* One name with all its tags. */
 struct group {
-    char name[OWNER_MAX + NAME_MAX_LEN + 1]; /* behind its team's where that is another */
+    char name[OWNER_MAX + NAME_MAX_LEN + 1]; /* "team/name" for another team's */
     const struct template *t; /* the default tag, or the first there is; NULL: none is ready */
     const struct template_build *b; /* the newest; NULL: nobody built it */
     size_t n_builds;

@@ -6,20 +6,19 @@
 #include "core/template_build.h"
 #include "front/http/request.h"
 
-/* "[team/]name[:tag]"; the tag is "" where there is none, the team where it is the caller's.
- * -EINVAL, invalid_field. */
+/* "[team/]name[:tag]". An absent tag is "", an absent team the caller's. -EINVAL, invalid_field. */
 struct e2b_name {
     char team[OWNER_MAX], name[NAME_MAX_LEN + 1], tag[NAME_MAX_LEN + 1];
     char ref[OWNER_MAX + NAME_MAX_LEN + 1]; /* "[team/]name" */
 };
-/* One to look at, of whichever team. */
+/* A name to look up, of any team. */
 int e2b_name_parse(const struct request *req, const char *text, struct e2b_name *ret_name,
                    struct err *err);
-/* One to make, change or delete: another team's is -EPERM, forbidden. */
+/* A name to make, change or delete: another team's is -EPERM, forbidden. */
 int e2b_name_own(const struct request *req, const char *text, struct e2b_name *ret_name,
                  struct err *err);
-/* A template's or image's name as we know it: without the caller's own team before it, and without
- * the version that E2B's interpreter has. */
+/* A template's or image's name as the core knows it: without the caller's own team before it,
+ * and without the version that E2B's interpreter has. */
 const char *e2b_known_name(const struct request *req, const char *asked);
 bool e2b_tag_valid(const char *tag);
 /* The image that E2B's own one stands for, or the same. */

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "front/native/native.h"
 
-#define LATE_MS 30000 /* what an init on a busy machine gets on top */
+#define LATE_MS 30000 /* added to a command's time limit, for an init on a busy machine */
 
 /* A command that was waited for: what it printed, and how it ended. */
 struct outcome {
@@ -29,7 +29,8 @@ static int keep(struct outcome *o, struct buf *b, const char *p, size_t n)
     return buf_append(b, p, n < room ? n : room);
 }
 
-/* The sandbox's init ends a command that takes too long; limit_ms (-1: none) is for an init that does not. */
+/* The sandbox's init ends a command after its time limit; limit_ms (-1: none) is for an init
+ * that does not. */
 static int collect(struct request *req, struct process_stream *stream, int64_t limit_ms,
                    struct outcome *o, struct err *err)
 {
