@@ -164,7 +164,7 @@ void run_silent(const struct attempt *self, struct outcome *o)
     tells_nothing(o, self->path);
 }
 
-/* The child's group ends with it: what an attempt has started does not outlive it. */
+/* Kill the child's process group, so that what an attempt started does not outlive it. */
 static void end_group(pid_t child)
 {
     (void)kill(-child, SIGKILL);

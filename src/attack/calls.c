@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #define ROOM 512
-#define NR_PAST_ALL 700             /* beyond the newest call of any kernel today */
+#define NR_PAST_ALL 700             /* higher than any kernel's newest call */
 #define PERSONALITY_FIXED 0x0040000 /* ADDR_NO_RANDOMIZE */
 
-static char room[ROOM]; /* for whatever a call wants to read or write */
+static char room[ROOM]; /* memory for a call to read or write */
 #define ROOM_AT ((long)(void *)room)
 #define TEXT_AT(text_) ((long)(void *)(text_))
 
@@ -33,7 +33,7 @@ static void run_new_call(const struct attempt *self, struct outcome *o)
     held(o, "a call that no kernel has: %s", strerror(ENOSYS));
 }
 
-/* The filter must know the other ways in: 32-bit calls and x32's. */
+/* The filter must refuse the other ways into the kernel: 32-bit calls and x32's. */
 static void run_x32(const struct attempt *self, struct outcome *o)
 {
     refused(o, syscall(0x40000000 | SYS_getpid), "getpid by x32's number");
@@ -78,7 +78,7 @@ static void run_set_mm(const struct attempt *self, struct outcome *o)
     failed(o, prctl(PR_SET_MM, PR_SET_MM_START_BRK, 0x1000, 0, 0), "prctl(PR_SET_MM)");
 }
 
-/* A filter of one's own must not lift the one that is there. */
+/* A second filter must not lift the first. */
 static void run_own_filter(const struct attempt *self, struct outcome *o)
 {
     struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -91,7 +91,7 @@ static void run_own_filter(const struct attempt *self, struct outcome *o)
     refused(o, syscall(SYS_swapoff, "/none"), "swapoff below a filter of one's own");
 }
 
-/* Files that a notify filter hands out are descriptors of a process that waits for us. */
+/* TIOCSTI types into a terminal as its user would. */
 static void run_tiocsti(const struct attempt *self, struct outcome *o)
 {
     int fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);

@@ -64,7 +64,7 @@ static void run_make_in_dev(const struct attempt *self, struct outcome *o)
     failed(o, chmod("/dev/null", 0600), "chmod of /dev/null, which all share");
 }
 
-/* Its terminals must be of its own instance: number 0 is free, or its own. */
+/* The sandbox must have a devpts instance of its own: terminal 0 is free, or its own. */
 static void run_ptmx(const struct attempt *self, struct outcome *o)
 {
     struct stat dev, pts;

@@ -1,4 +1,4 @@
-/* Room on disk beyond the sandbox's quota, and files that are shared with other sandboxes. */
+/* Disk space beyond the sandbox's quota, and writing to files that sandboxes share. */
 #include "attack/attempt.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 
 static unsigned next_random(void)
 {
-    static unsigned state = 2463534242u; /* xorshift: what repeats could be packed or shared */
+    static unsigned state = 2463534242u; /* xorshift: repeated bytes might be shared */
     state ^= state << 13;
     state ^= state >> 17;
     return state ^= state << 5;
 }
 
-/* Bytes written to the file until it is refused or there is twice the quota. */
+/* Fill the file until it refuses or holds `most` bytes; returns the bytes. */
 static unsigned long fill(int fd, unsigned long most)
 {
     static unsigned block[65536 / sizeof(unsigned)];
@@ -74,7 +74,7 @@ static void run_fallocate(const struct attempt *self, struct outcome *o)
     judge(o, got, "reserved room");
 }
 
-/* Overwritten, punched and snapshotted blocks must not stay outside of the count. */
+/* Overwritten, punched and snapshotted blocks must stay in the count. */
 static void run_punch(const struct attempt *self, struct outcome *o)
 {
     int fd = open(DIR_PATH, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
@@ -96,7 +96,7 @@ static void run_punch(const struct attempt *self, struct outcome *o)
 static void run_many(const struct attempt *self, struct outcome *o)
 {
     char name[64];
-    static char text[2000]; /* kept with the file's own record, where nothing may count it */
+    static char text[2000]; /* kept in the inode's own record, where a quota may miss it */
     unsigned n = 0, most = 2 * SHAPE_DISK_MB * MIB / sizeof(text);
     time_t end = time(NULL) + 10;
     (void)mkdir(DIR_PATH "-many", 0700);

@@ -1,6 +1,6 @@
-/* What the kernel counts for all sandboxes together unless each has ids of its own: one sandbox
- * takes all that it gets and keeps it; another one then asks for a little. And plain abuse, of which
- * a neighbour should notice nothing but a fair share of the machine. */
+/* Things that the kernel counts for all sandboxes together, unless each has ids of its own: one
+ * sandbox takes all that it gets and keeps it; another then asks for a little. And plain abuse,
+ * of which a neighbour should notice no more than its share of the machine. */
 #include "attack/attempt.h"
 
 #include <errno.h>
@@ -26,9 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST 20000 /* of anything: descriptors are limited to more than three times this */
+#define MOST 20000 /* of anything; the descriptor limit is over three times this */
 #define TAKE_S 8
-#define FILTER_LEN 4096 /* as long as may be */
+#define FILTER_LEN 4096 /* the kernel's maximum */
 #define MIB (1024UL * 1024)
 
 static bool sentence(char *why, size_t n, const char *what, int e)
@@ -37,7 +37,7 @@ static bool sentence(char *why, size_t n, const char *what, int e)
     return false;
 }
 
-/* Take with `one` until it refuses, or for some seconds. */
+/* Call `one` until it fails, or for some seconds. */
 static long take_all(int (*one)(void), long most)
 {
     long n = 0;
@@ -63,7 +63,7 @@ static bool attach_to_socket(const struct sock_fprog *prog)
     return fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, prog, sizeof(*prog)) == 0;
 }
 
-/* A process that has as many of its own as one may; it stays. */
+/* Start a process that installs as many filters as one may have, and stays. */
 static int filtered_process(const struct sock_fprog *prog)
 {
     int ends[2], got = 0, e = 0;
@@ -99,7 +99,7 @@ static int one_filter(void)
     return attach_to_socket(&prog) ? 0 : filtered_process(&prog);
 }
 
-/* ---- the others ---- */
+/* ---- other shared counts ---- */
 
 static int one_inotify(void)
 {
@@ -243,7 +243,7 @@ static int one_lock(void)
     return fcntl(fd, F_SETLK, &l);
 }
 
-/* A connection over loopback with bytes that nobody reads: TCP's memory has one limit for all. */
+/* A loopback connection with bytes that nobody reads: one limit bounds TCP's memory for all. */
 static int tcp_pair(int *ret_fd)
 {
     static int listener = -1;
@@ -311,7 +311,7 @@ static bool get_pipe(char *why, size_t n)
 
 /* ---- plain abuse ---- */
 
-/* `count` children that do it until their parent ends. */
+/* Start `count` children that do `work` until their parent ends. */
 static long start(int count, void (*work)(void))
 {
     long n = 0;

@@ -1,4 +1,4 @@
-/* Who one is: capabilities, ids, set-id programs. */
+/* Capabilities, user ids and set-id programs. */
 #include "attack/attempt.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define SHARE_OF_IDS 65536
 
-/* What a container engine's default set leaves out. */
+/* Capabilities that container engines leave out by default. */
 static const struct {
     int bit;
     const char *name;
@@ -121,7 +121,7 @@ static void run_chown_out(const struct attempt *self, struct outcome *o)
         (void)close(fd);
 }
 
-/* A file capability is worth no more than the bounding set. */
+/* A file capability must grant no more than the bounding set. */
 static void run_file_caps(const struct attempt *self, struct outcome *o)
 {
     struct vfs_cap_data cap = { .magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE };

@@ -1,4 +1,5 @@
-/* Pid 1, warren-init, is the daemon's only way into a sandbox: the work must not reach it. */
+/* Pid 1, warren-init, is the daemon's only way into a sandbox: programs inside must not reach
+ * it. */
 #include "attack/attempt.h"
 
 #include <dirent.h>
@@ -20,7 +21,7 @@
 #define SCHED_IDLE_POLICY 5
 #define IDLE_IO ((3 << 13) | 7) /* ioprio: the idle class */
 
-/* Limits are set to what they are, so that an attempt that gets through does no harm. */
+/* Set limits to their present values, so that an attempt that gets through does no harm. */
 static void run_prlimit(const struct attempt *self, struct outcome *o)
 {
     uint64_t now[2] = { 0, 0 };
@@ -51,7 +52,7 @@ static void run_nice(const struct attempt *self, struct outcome *o)
         failed(o, setpriority(PRIO_PROCESS, PID, now), "init's priority");
 }
 
-/* The same by the user: init's user id must not be one that the work may name. */
+/* By user instead of by pid: programs must not name init through its user id. */
 static void run_nice_user(const struct attempt *self, struct outcome *o)
 {
     errno = 0;
@@ -95,7 +96,7 @@ static void run_kill(const struct attempt *self, struct outcome *o)
         if (state && (state[2] == 'T' || state[2] == 't'))
             broke(o, "init stopped");
     }
-    held(o, "init runs on"); /* had it ended, nobody would be here to say so */
+    held(o, "init runs on"); /* had init ended, this process would be gone, too */
 }
 
 static void run_open(const struct attempt *self, struct outcome *o)
@@ -173,7 +174,7 @@ static void run_madvise(const struct attempt *self, struct outcome *o)
         (void)close(fd);
 }
 
-/* The file opens for anyone: what counts is the write. */
+/* Anyone can open the file; the write must fail. */
 static void run_timerslack(const struct attempt *self, struct outcome *o)
 {
     int fd = open("/proc/1/timerslack_ns", O_WRONLY | O_CLOEXEC);
@@ -182,7 +183,7 @@ static void run_timerslack(const struct attempt *self, struct outcome *o)
         (void)close(fd);
 }
 
-/* Every process's program: none but its own may be rewritten, and init's least of all. */
+/* No process may rewrite another's program, init's least of all. */
 static void run_exe(const struct attempt *self, struct outcome *o)
 {
     char path[300];
@@ -198,7 +199,7 @@ static void run_exe(const struct attempt *self, struct outcome *o)
         (void)closedir(dir);
 }
 
-/* By signals that it keeps: a queue that is full is one more way to silence it. */
+/* Queue signals at init: a full queue would silence it. */
 static void run_queue(const struct attempt *self, struct outcome *o)
 {
     union sigval v = { .sival_int = 1 };

@@ -1,5 +1,5 @@
-/* Memory, processes and descriptors beyond the sandbox's own limits. Each takes until it is refused
- * or killed; twice the limit is proof that there is none. */
+/* Memory, processes and descriptors beyond the sandbox's limits. Each attempt takes until it is
+ * refused or killed; twice the limit proves that there is none. */
 #include "attack/attempt.h"
 
 #include <errno.h>
@@ -133,7 +133,7 @@ static void run_tcp_buffers(const struct attempt *self, struct outcome *o)
     judge_bytes(o, got, "TCP buffers");
 }
 
-/* Page tables, dentries, epoll: what the kernel holds for a process. */
+/* Page tables: memory that the kernel holds for a process. */
 static void run_page_tables(const struct attempt *self, struct outcome *o)
 {
     unsigned long got = 0; /* one page touched in each 2 MiB costs a table of 4 KiB more */
@@ -219,7 +219,7 @@ static void run_zombies(const struct attempt *self, struct outcome *o)
     for (; n < 4 * SHAPE_PIDS; n++) {
         pid_t child = fork();
         if (child == 0)
-            _exit(0); /* and nobody waits for it */
+            _exit(0); /* a zombie: nobody waits for it */
         if (child < 0)
             break;
     }
@@ -251,7 +251,7 @@ static void run_core(const struct attempt *self, struct outcome *o)
         .flags = ATTEMPT_DEATH_HOLDS | ATTEMPT_SLOW            \
     }
 
-/* What stays when its process is killed: nothing else would fit in the sandbox any more. */
+/* Memory that stays when its process is killed: nothing else would fit into the sandbox. */
 #define LASTING(name_, title_, run_)                                 \
     {                                                                \
         .name = "memory-" name_, .title = title_, .run = run_,       \

@@ -47,7 +47,7 @@ static int hold_one(const char *name, const char *seconds)
     (void)fflush(stdout);
     (void)sleep((unsigned)strtoul(seconds, NULL, 10));
     (void)signal(SIGTERM, SIG_IGN);
-    (void)kill(0, SIGTERM); /* those that it started */
+    (void)kill(0, SIGTERM); /* kill the processes that this one started */
     return 0;
 }
 

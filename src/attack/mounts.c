@@ -1,4 +1,4 @@
-/* Mounting, mounting again, and the ways out of a root. */
+/* New mounts, remounts, and ways out of a root directory. */
 #include "attack/attempt.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define AT_RECURSIVE 0x8000
 #define TREE_CLONE 1
-#define DEEP 64 /* more than any root has above it */
+#define DEEP 64 /* deeper than any root */
 
 static void run_mount(const struct attempt *self, struct outcome *o)
 {
@@ -26,7 +26,7 @@ static void run_fsopen(const struct attempt *self, struct outcome *o)
     refused(o, syscall(SYS_fsopen, self->path, 0), "fsopen");
 }
 
-/* Each mount that is there, made writable: every one must be refused. */
+/* Try to make each mount writable: every one must refuse. */
 static void run_remount(const struct attempt *self, struct outcome *o)
 {
     char line[4096], path[2048];
@@ -88,7 +88,7 @@ static void run_dotdot(const struct attempt *self, struct outcome *o)
         held(o, "'..' of the root is the root");
 }
 
-/* What masks something must not come off. */
+/* Masks must not come off. */
 static void run_umount(const struct attempt *self, struct outcome *o)
 {
     refused(o, syscall(SYS_umount2, self->path, MNT_DETACH), "umount");

@@ -36,7 +36,7 @@ static void run_clone3(const struct attempt *self, struct outcome *o)
     refused(o, r, "clone3");
 }
 
-/* A namespace of init's own, which is the same, or of another process. */
+/* Join a namespace of pid 1, which is our own, or of another process. */
 static void run_setns(const struct attempt *self, struct outcome *o)
 {
     char path[64];
@@ -50,7 +50,7 @@ static void run_setns(const struct attempt *self, struct outcome *o)
     (void)close(fd);
 }
 
-/* What a process may see of pids: all of them must be of its own namespace. */
+/* Every pid that a process sees must be of its own namespace. */
 static void run_pid_view(const struct attempt *self, struct outcome *o)
 {
     char text[4096];

@@ -55,7 +55,7 @@ static void run_connect(const struct attempt *self, struct outcome *o)
         (void)close(fd);
 }
 
-/* A port of the host's loopback would be the daemon's API itself. */
+/* On the host's loopback the daemon's API itself would answer. */
 static void run_loopback(const struct attempt *self, struct outcome *o)
 {
     static const unsigned ports[] = { 22,   53,   80,   111,  443,  631, 2375,

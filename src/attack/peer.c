@@ -148,7 +148,7 @@ static int reach(const char *address, const char *port)
     return 0;
 }
 
-/* Directories deeper than any path is long. */
+/* Make directories deeper than any path is long. */
 static int deep(const char *top, const char *count)
 {
     long n = 0, most = strtol(count, NULL, 10);
@@ -160,7 +160,7 @@ static int deep(const char *top, const char *count)
     return 0;
 }
 
-/* A directory and a link out of it that change places as fast as they can. */
+/* Swap a directory and a link out of it as fast as possible. */
 static int swap(const char *one, const char *two)
 {
     for (time_t end = time(NULL) + 20; time(NULL) < end;)
@@ -169,7 +169,7 @@ static int swap(const char *one, const char *two)
     return 0;
 }
 
-/* A process that left its session, its parent and its group, and does not listen to signals. */
+/* Start a process that left its session, parent and group, and ignores signals. */
 static int orphan(const char *path)
 {
     if (fork() == 0) {
@@ -192,8 +192,8 @@ static int orphan(const char *path)
     return 0;
 }
 
-/* Init without descriptors, on one processor, behind everybody. A child gives it all back after some
- * seconds: an attack that works must not leave a sandbox that cannot be deleted. */
+/* Leave init no descriptors, one processor and the lowest priority. A child undoes it after some
+ * seconds: a successful attack must not leave a sandbox that cannot be deleted. */
 static int silence(const char *what)
 {
     uint64_t now[2] = { 0, 0 }, none[2] = { 0, 0 };

@@ -1,4 +1,4 @@
-/* What /proc and /sys would let one write, and what they would tell. */
+/* Files of /proc and /sys that must not be writable, or must not tell. */
 #include "attack/attempt.h"
 
 #include <dirent.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Addresses, not names, are what gives the kernel away: zeros are fine. */
+/* Addresses give the kernel away, names do not: zeros are fine. */
 static void run_zeros(const struct attempt *self, struct outcome *o)
 {
     static char text[65536];
@@ -51,7 +51,7 @@ static void run_empty_dir(const struct attempt *self, struct outcome *o)
     held(o, "%s is empty", self->path);
 }
 
-/* Control groups: v1's release_agent runs a program on the host, and v2's parents lift limits. */
+/* v1's release_agent runs a program on the host, and v2's parent groups would lift limits. */
 static void run_cgroups(const struct attempt *self, struct outcome *o)
 {
     static const char *const places[] = { "/sys/fs/cgroup" };
@@ -73,7 +73,7 @@ static void run_release_agent(const struct attempt *self, struct outcome *o)
         }
 }
 
-/* Whose processes show? Those of this pid namespace alone, so that no root of others is there. */
+/* /proc must show processes of this pid namespace alone, so that no other root can be entered. */
 static void run_roots(const struct attempt *self, struct outcome *o)
 {
     char path[300], link[256];

@@ -1,5 +1,5 @@
-/* shape - the limits of the sandboxes that are attacked. `warren attack` makes them so, and the
- * program inside judges by the same numbers whether a limit held. */
+/* shape - the limits of the attacked sandboxes. `warren attack` makes them with these numbers,
+ * and the program inside judges by the same numbers whether a limit held. */
 #pragma once
 
 #define SHAPE_MEMORY_MB 256

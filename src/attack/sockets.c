@@ -1,4 +1,4 @@
-/* Socket families that have no business in a sandbox, and the sockets of a host. */
+/* Socket families that a sandbox does not need, and the host's sockets. */
 #include "attack/attempt.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int connect_to(const char *path, size_t n)
     return r;
 }
 
-/* A socket of the host's may lie in an image's directories only if somebody bound it there. */
+/* No socket that a host's daemons listen at may answer. */
 static void run_daemons(const struct attempt *self, struct outcome *o)
 {
     static const char *const paths[] = {
@@ -58,7 +58,7 @@ static void run_daemons(const struct attempt *self, struct outcome *o)
     held(o, "none of %zu sockets of a host answers", sizeof(paths) / sizeof(paths[0]));
 }
 
-/* Names in the abstract space belong to a network namespace: none of the host's must show. */
+/* Abstract names belong to a network namespace: none of the host's must show. */
 static void run_abstract(const struct attempt *self, struct outcome *o)
 {
     static const char *const names[] = { "\0/tmp/.X11-unix/X0",

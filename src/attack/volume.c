@@ -1,4 +1,4 @@
-/* A volume, and the pool below it: btrfs's own calls, devices and set-id programs. */
+/* A volume and the btrfs pool below it: btrfs's own requests, devices and set-id programs. */
 #include "attack/attempt.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* path: where. */
+/* path: the directory to open. */
 static int open_top(const struct attempt *self, struct outcome *o)
 {
     int fd = open(self->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -49,7 +49,7 @@ static void run_snapshot(const struct attempt *self, struct outcome *o)
     (void)close(fd);
 }
 
-/* The flags are set to what they are. */
+/* Set the flags to their present value. */
 static void run_setflags(const struct attempt *self, struct outcome *o)
 {
     __u64 flags = 0;
@@ -64,7 +64,7 @@ static void run_setflags(const struct attempt *self, struct outcome *o)
     (void)close(fd);
 }
 
-/* What the pool tells of the host: its devices, its size, its trees. */
+/* Requests that would tell of the pool's devices, size and trees. */
 static void run_pool(const struct attempt *self, struct outcome *o)
 {
     static union {
@@ -111,7 +111,7 @@ static void run_device(const struct attempt *self, struct outcome *o)
     (void)unlink(path);
 }
 
-/* args: the request. The titles say what is asked for. */
+/* args: the request. The title says what it asks for. */
 #define POOL(name_, title_, request_)                                                      \
     {                                                                                      \
         .name = "pool-" name_, .title = title_, .run = run_pool, .path = "/tmp", .args = { \
