@@ -95,7 +95,7 @@ static int print_list(const struct cli *cli, const struct attack_opts *o,
     return 0;
 }
 
-/* Ctrl-C: what was made is removed all the same, and the table shows what there is. */
+/* On Ctrl-C, remove what was made and show the results so far. */
 static bool stopped(struct attack *a)
 {
     a->stopped = a->stopped || signals_next() != 0;
@@ -121,7 +121,7 @@ static void try_inside(struct attack *a, const struct attack_opts *o,
     }
 }
 
-/* Those that could harm, or those that could not. */
+/* Try the rows that could do harm, or those that could not. */
 static void try_table(struct attack *a, const struct attack_opts *o,
                       const struct attempt_table *table, bool harmful, struct report *report)
 {
@@ -163,7 +163,7 @@ static int run_on(struct cli *cli, const struct attack_opts *o, const struct ins
     for (size_t k = 0; k < ARRAY_LEN(tables); k++)
         try_table(&a, o, tables[k], false, &report);
     try_inside(&a, o, inside, true, &report);
-    for (size_t k = 0; k < ARRAY_LEN(tables); k++) /* last: the daemon may not stand it */
+    for (size_t k = 0; k < ARRAY_LEN(tables); k++) /* last, since the daemon may not survive them */
         try_table(&a, o, tables[k], true, &report);
     stage_strike(&a, o->keep);
     int status = report_end(&report);

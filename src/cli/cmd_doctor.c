@@ -128,7 +128,8 @@ static bool ask_daemon(struct cli *cli, json_t *report, json_t *checks)
     return keeper;
 }
 
-/* Look at each of a list, show it, and put it into the report; false: something essential is missing. */
+/* Run each check of a list, print it, and add it to the report; false: something essential is
+ * missing. */
 static bool look_at_all(struct cli *cli, const struct check *list, size_t n, json_t *out)
 {
     bool ok = true;

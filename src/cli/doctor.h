@@ -27,15 +27,15 @@ struct check {
 
 extern const struct check doctor_checks[];
 extern const size_t doctor_checks_n;
-extern const struct check doctor_walls[]; /* what stands between sandboxes, and what weakens it */
+extern const struct check doctor_walls[]; /* walls between sandboxes, and what weakens them */
 extern const size_t doctor_walls_n;
 
 /* "5.15.0-91-generic" as KERNEL(5, 15), which compares; 0 when unreadable. */
 unsigned kernel_release(const char *text);
 #define KERNEL(major_, minor_) ((major_)*1000u + (minor_))
 
-/* Of a file in /sys/devices/system/cpu/vulnerabilities: does the processor leak there as it is run now? */
+/* Whether a file of /sys/devices/system/cpu/vulnerabilities says that the processor leaks. */
 bool vulnerability_open(const char *text);
-/* When a kernel was built, in days since 1970, from uname's version: "#1 SMP Debian 6.1.55-1 (2023-09-29)", "#1 SMP Mon
- * Sep 4 12:00:00 UTC 2023". -1: it does not say. */
+/* The build date in uname's version, in days since 1970: "#1 SMP Debian 6.1.55-1 (2023-09-29)",
+ * "#1 SMP Mon Sep 4 12:00:00 UTC 2023". -1: it has none. */
 long kernel_built(const char *version);

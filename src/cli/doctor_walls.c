@@ -12,7 +12,7 @@
 #define CPU "/sys/devices/system/cpu/"
 #define TEXT_MAX 4096
 #define DAY_S 86400
-#define OLD_DAYS 365 /* distributions mend holes in their kernels every few weeks */
+#define OLD_DAYS 365 /* distributions close holes in their kernels every few weeks */
 
 /* ---- what keeps sandboxes apart ---- */
 
@@ -23,7 +23,7 @@ static bool has_namespace(const char *kind)
     return access(path, F_OK) == 0;
 }
 
-/* A wall that the kernel has or lacks. */
+/* Report a wall that the kernel has or lacks. */
 static void wall(struct finding *f, bool up, enum finding_mark without, const char *held,
                  const char *how)
 {
@@ -152,7 +152,7 @@ static void look_ksm(struct finding *f)
     finding_fix(f, "echo 2 > /sys/kernel/mm/ksm/run; disable ksmtuned");
 }
 
-/* Kept in memory, or sealed on its way to the disk. */
+/* Whether a swap device is in memory, or encrypted. */
 static bool swap_is_closed(const char *device)
 {
     char path[128], text[128];
@@ -170,7 +170,7 @@ static void look_swap(struct finding *f)
     char text[TEXT_MAX], *save = NULL;
     size_t count = 0;
     doctor_read("/proc/swaps", text, sizeof(text));
-    char *line = strtok_r(text, "\n", &save); /* the headings */
+    char *line = strtok_r(text, "\n", &save); /* skip the headings */
     while (line && (line = strtok_r(NULL, "\n", &save))) {
         line[strcspn(line, " \t")] = '\0';
         count++;
@@ -200,7 +200,7 @@ static void look_bpf(struct finding *f)
     finding_fix(f, "sysctl -w kernel.unprivileged_bpf_disabled=1");
 }
 
-/* Sandboxes can make none; a user of the host's who breaks out of something else could. */
+/* Sandboxes can make no user namespaces; a user of the host could. */
 static void look_userns(struct finding *f)
 {
     char debian[16], ubuntu[16];

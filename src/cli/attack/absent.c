@@ -1,4 +1,5 @@
-/* What has no door here yet, or is tried elsewhere: said by name, so that the list is whole. */
+/* absent - attempts that cannot be made here, each with the reason: Warren lacks the interface,
+ * or a test of its own makes the attempt. They are listed so that the list is complete. */
 #include "cli/attack/attack.h"
 
 static void run_absent(struct attack *a, const struct attempt_row *self, struct trial *t)

@@ -1,5 +1,5 @@
-/* Who may ask for what: no key, a wrong one, another team's. Every operation of the API's own
- * description is tried with the ids of another team, so that one that is added later is tried too. */
+/* api - authorization: no key, a wrong one, another team's. Every operation of openapi.json is
+ * tried with ids of another team, so that operations added later are tried too. */
 #include <ctype.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define WRONG_KEYS 40
 
-/* What blue has, by the name that a path's parameter has: made once for a run of the category. */
+/* Blue's things, by the kind that a path's parameter names; made once for a run of the category. */
 struct treasure {
     char *sandbox, *volume, *checkpoint, *secret, *template, *image, *key, *volume_checkpoint;
 };
@@ -60,7 +60,7 @@ static bool treasure_make(struct attack *a, struct treasure *o, struct trial *t)
     return o->checkpoint && o->volume && o->secret && o->template && o->key;
 }
 
-/* The id for a parameter of a path that begins so; NULL: nothing of blue's fits. */
+/* Blue's id for a parameter of `path`; NULL: nothing fits. */
 static const char *fitting(const struct treasure *o, const char *path, const char *parameter)
 {
     bool first = strcmp(parameter, "id") == 0 || strcmp(parameter, "name") == 0;
@@ -77,7 +77,7 @@ static const char *fitting(const struct treasure *o, const char *path, const cha
                                                        : NULL;
 }
 
-/* The path with ids in the places of its parameters; NULL: it has none, or none fits. */
+/* Fill a path's parameters with ids; NULL: it has none, or none fits. */
 static char *instance(const struct treasure *o, const char *pattern)
 {
     struct buf b = BUF_INIT(4096);
@@ -104,12 +104,12 @@ static char *instance(const struct treasure *o, const char *pattern)
         buf_done(&b);
         return NULL;
     }
-    if (strstr(pattern, "/files")) /* all of them need one */
+    if (strstr(pattern, "/files")) /* all file operations need a path */
         xputs(&b, "?path=/etc/passwd&name=x");
     return buf_steal(&b);
 }
 
-/* Bodies without which an operation would complain before it looks. */
+/* A body for operations that would complain about a missing one before checking the caller. */
 static json_t *body_for(const char *method, const char *pattern)
 {
     static const struct {
@@ -155,7 +155,7 @@ static bool is_method(const char *word)
            strcmp(word, "patch") == 0 || strcmp(word, "delete") == 0;
 }
 
-/* Calls `one` for every operation below the prefix that names something of blue's. */
+/* Call `one` for every operation below the prefix that names a thing of blue's. */
 static void each_operation(struct attack *a, const char *prefix, struct trial *t,
                            void (*one)(struct attack *a, const char *method, const char *path,
                                        json_t *body, struct trial *t))
@@ -188,7 +188,7 @@ static void each_operation(struct attack *a, const char *prefix, struct trial *t
     trial_held(t, "%u operations say that it is not there", n);
 }
 
-/* Another team's must be as if it were not there; a complaint about the request itself tells nothing. */
+/* Another team's thing must look missing; an error about the request itself tells nothing. */
 static void one_foreign(struct attack *a, const char *method, const char *path, json_t *body,
                         struct trial *t)
 {
@@ -283,7 +283,7 @@ static long as_red(struct attack *a, const char *header, const char *method, con
     return status;
 }
 
-/* The text with the other team's name in the place of '@'. */
+/* Replace '@' in the text with the other team's name. */
 static char *with_team(const struct attack *a, const char *text)
 {
     int n = (int)strcspn(text, "@");
@@ -318,7 +318,7 @@ static void run_key_variant(struct attack *a, const struct attempt_row *self, st
     _cleanup_free_ char *key = xstrdup(a->red.key);
     size_t n = strlen(key);
     if (self->number < 0)
-        key[n - (size_t)-self->number] = '\0'; /* a prefix of it */
+        key[n - (size_t)-self->number] = '\0'; /* cut its last characters */
     else if (self->number == 1)
         key[n - 1] = key[n - 1] == '0' ? '1' : '0';
     else
@@ -337,7 +337,7 @@ static void run_key_variant(struct attack *a, const struct attempt_row *self, st
         trial_broke(t, "the key that is not one gets %ld", status);
 }
 
-/* Guessing must be slowed down, and must not slow down who has a key. */
+/* Guessing must be slowed down, without slowing callers with a key. */
 static void run_guessing(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     bool slowed = false;

@@ -1,4 +1,4 @@
-/* Archives that lead out of where they are unpacked, or unpack to more than there is room for. */
+/* archives - archives that unpack outside of their directory, or to more than there is room for. */
 #include <string.h>
 #include <zlib.h>
 
@@ -25,7 +25,7 @@ static long stat_of(struct attack *a, const char *box, const char *what, json_t 
     return talk_box(a->red.client, "GET", box, rest, NULL, ret_answer);
 }
 
-/* The archive must be refused, or what it holds must lie below the top. */
+/* The archive must be refused, or its files must lie below the top. */
 static void judge(struct attack *a, const char *box, const struct buf *b, struct trial *t)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -41,7 +41,7 @@ static void judge(struct attack *a, const char *box, const struct buf *b, struct
     (void)talk_box(a->red.client, "DELETE", box, "/files?force=true&path=" OUT, NULL, NULL);
 }
 
-/* text: the name, more: a link's target, number: the type. */
+/* text: the member's name, more: a link's target, number: its type. */
 static void run_member(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct buf b = BUF_INIT(1 << 20);
@@ -49,7 +49,7 @@ static void run_member(struct attack *a, const struct attempt_row *self, struct 
     if (!box)
         return;
     tar_put(&b, self->text, (char)self->number, self->more, self->number == '0' ? "slipped" : NULL);
-    if (self->number == '2') /* and then through it */
+    if (self->number == '2') /* then a member that goes through the link */
         tar_put(&b, "link/attack-slipped", '0', NULL, "slipped");
     tar_end(&b);
     judge(a, box, &b, t);
@@ -112,8 +112,8 @@ static void run_twice(struct attack *a, const struct attempt_row *self, struct t
 
 /* ---- bombs ---- */
 
-/* A tar with one file of one letter, packed: BOMB_MB in 190 KB. Zeros would become a hole, which takes no
- * room. */
+/* A tar with one file of one letter, gzipped: BOMB_MB in 190 KB. A file of zeros would become a
+ * hole, which takes no room. */
 static void pack_bomb(struct buf *out)
 {
     char letters[65536], zeros[1024] = { 0 };
@@ -185,7 +185,8 @@ static void forget(struct attack *a, const char *name)
     (void)talk(a->red.client, "DELETE", path, NULL, NULL);
 }
 
-/* Whatever the name says, no file of this host may appear: the secret's directory is watched. */
+/* No file of this host may appear, whatever the member's name: the secret's directory is
+ * watched. */
 static void run_image(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct buf b = BUF_INIT(1 << 20);
@@ -215,7 +216,7 @@ static void run_image(struct attack *a, const struct attempt_row *self, struct t
     buf_done(&b);
 }
 
-/* A ratio of a thousand to one is no image. */
+/* No honest image unpacks to a thousand times its size. */
 static void run_image_bomb(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct buf b = BUF_INIT(16 << 20);

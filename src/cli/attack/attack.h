@@ -1,8 +1,8 @@
-/* attack - what `warren attack` works with: a stage of throw-away teams and sandboxes, attempts, and
- * what each of them showed.
+/* attack - shared by the files of `warren attack`: a stage of throw-away teams and sandboxes,
+ * attempts, and their results.
  *
  * An attempt from outside is a row of its category's table here; one from inside is a row of the
- * program in src/attack/, which is part of this one and is put into the sandboxes. Everything is
+ * program in src/attack/, which is embedded in the CLI and put into the sandboxes. Everything is
  * made for the run, in two teams of its own, and removed at its end. */
 #pragma once
 #include <jansson.h>
@@ -13,27 +13,27 @@
 #include "cli/cli.h"
 
 #define TRIAL_WHY_MAX 320
-#define DELETE_LIMIT_MS 10000 /* a sandbox is gone within this, whatever it does */
+#define DELETE_LIMIT_MS 10000 /* a sandbox must be gone within this */
 
 enum trial_verdict { TRIAL_HELD, TRIAL_BROKE, TRIAL_NOT_HERE, TRIAL_ERROR };
 
-/* What one attempt showed. */
+/* The result of one attempt. */
 struct trial {
     enum trial_verdict verdict;
     bool said; /* a verdict was given */
     char why[TRIAL_WHY_MAX];
     int64_t took_ms;
-    double p50, p99; /* a neighbour's exec while it ran, over the same alone; 0: not measured */
+    double p50, p99; /* a neighbour's exec during the attempt, relative to alone; 0: not measured */
     double p50_ms, p99_ms;
 };
 
-/* The first broke stays, as in the program inside. */
+/* The first `broke` stays, as in src/attack/attempt.h. */
 void trial_held(struct trial *t, const char *fmt, ...) _printf_(2, 3);
 void trial_broke(struct trial *t, const char *fmt, ...) _printf_(2, 3);
 void trial_not_here(struct trial *t, const char *fmt, ...) _printf_(2, 3);
-void trial_error(struct trial *t, const char *fmt, ...) _printf_(2, 3); /* it could not be tried */
+void trial_error(struct trial *t, const char *fmt, ...) _printf_(2, 3); /* could not be tried */
 
-/* A team of the run's own, with a key. */
+/* A throw-away team with a key. */
 struct side {
     char *team, *key;
     struct client *client;
@@ -44,8 +44,8 @@ struct attack {
     struct client *admin; /* the cli's own; borrowed */
     const char *image;
     bool harmful, stopped;     /* stopped: by a signal */
-    char *url;                 /* http://HOST:PORT of the API, or NULL: by the socket alone */
-    char *tag;                 /* of every name that this run gives */
+    char *url;                 /* http://HOST:PORT of the API; NULL: the admin socket alone */
+    char *tag;                 /* begins every name that this run makes */
     struct side red, blue;     /* the attacker and the victim */
     char *box, *blue_box;      /* red's sandbox and blue's */
     char *volume, *volume_box; /* red's, made when first needed */
@@ -56,7 +56,7 @@ struct attack {
 struct attempt_row {
     const char *name, *category, *title;
     void (*run)(struct attack *a, const struct attempt_row *self, struct trial *t);
-    bool harmful; /* could harm a daemon that has holes: asked for apart */
+    bool harmful; /* could harm a vulnerable daemon: runs with --harmful only */
     const char *text, *more;
     long number;
 };
@@ -70,43 +70,44 @@ extern const struct attempt_table attack_http, attack_api, attack_tenants, attac
     attack_archives, attack_life, attack_egress, attack_host, attack_previews, attack_volumes,
     attack_absent;
 
-/* ---- stage.c: what there is to attack ---- */
+/* ---- stage.c: teams and sandboxes ---- */
 
 #define INSIDE_PATH "/tmp/warren-attack-inside"
 
-/* Teams, keys, and the file that must stay unseen. */
+/* Make the teams, their keys, and the file that must stay unseen. */
 int stage_set(struct attack *a, struct err *err);
-void stage_strike(struct attack *a, bool keep); /* remove all of it */
-/* A sandbox with the program in it; `limits` (taken, NULL: the usual) is the rest of the request. */
+void stage_strike(struct attack *a, bool keep); /* remove everything, unless `keep` */
+/* Make a sandbox with the program in it; `more` (taken; NULL: nothing) is merged into the
+ * request. */
 int stage_make(struct attack *a, const struct side *side, json_t *more, char **ret_id,
                struct err *err);
-/* Red's sandbox, blue's, and red's with a volume: made when first asked for. NULL: the reason is in t. */
+/* Red's sandbox, blue's, and red's with a volume; made on first use. NULL: the reason is in t. */
 const char *stage_box(struct attack *a, struct trial *t);
 const char *stage_blue_box(struct attack *a, struct trial *t);
 const char *stage_volume_box(struct attack *a, struct trial *t);
-/* Delete it: false and a broke verdict when that takes too long or is refused. Takes *id. */
+/* Delete a sandbox; false and a `broke` if that is refused or takes too long. Takes *id. */
 bool stage_delete(struct attack *a, const struct side *side, char **id, struct trial *t);
 
-/* ---- talk.c: requests whose answer is looked at, whatever it is ---- */
+/* ---- talk.c: requests, with whatever answer comes ---- */
 
-/* The status, or 0 when there was no answer within 60 s. Takes the body. */
+/* The status; 0: no answer within 60 s. Takes the body. */
 long talk(struct client *c, const char *method, const char *path, json_t *body,
           json_t **ret_answer);
 long talk_raw(struct client *c, const char *method, const char *path, const char *type,
               const void *bytes, size_t n, json_t **ret_answer);
-/* The same for /v1/sandboxes/BOX and what follows. */
+/* The same for /v1/sandboxes/BOX followed by `rest`. */
 long talk_box(struct client *c, const char *method, const char *box, const char *rest, json_t *body,
               json_t **ret_answer);
 const char *talk_code(const json_t *answer); /* the error's code, or "" */
-/* Run it inside: its output (the caller frees it), or NULL. *ret_code: the exit code. */
+/* Run a command inside: its output (the caller frees it), or NULL. *ret_code: its exit code. */
 char *talk_exec(struct client *c, const char *box, int *ret_code, const char *word, ...)
     __attribute__((sentinel));
-/* Start the program inside with these words and wait for the line that it begins with; its number,
- * or below zero. The line is the caller's. */
+/* Start the program inside with these words and wait for its first line (the caller frees it).
+ * The process number, or below zero. */
 int64_t talk_start(struct client *c, const char *box, char **ret_line, const char *word, ...)
     __attribute__((sentinel));
 
-/* ---- inside.c, shared.c ---- */
+/* ---- inside.c: attempts from inside ---- */
 
 struct inside_row {
     char *name, *category, *title, *flags;
@@ -115,7 +116,7 @@ struct inside_list {
     struct inside_row *rows;
     size_t n;
 };
-/* Asked of the program itself, which runs here for that. */
+/* Runs the program on this host to get its list. */
 int inside_list(struct inside_list *ret_list, struct err *err);
 void inside_list_done(struct inside_list *list);
 void inside_run(struct attack *a, const struct inside_row *row, struct trial *t);

@@ -1,5 +1,6 @@
-/* A sandbox with an open network: what must be refused even then. The daemon's own log of the
- * sandbox's connections says what it decided; an answer of the host's says more. */
+/* egress - a sandbox with an open network: some addresses must be refused even then. The
+ * daemon's log of the sandbox's connections shows its decision; an answer from the host would
+ * prove a hole. */
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -11,7 +12,7 @@
 #include "cli/object.h"
 #include "cli/xmem.h"
 
-static char *open_box; /* one for the whole category; goes with its team */
+static char *open_box; /* shared by the category; removed with its team */
 
 static const char *box_of(struct attack *a, struct trial *t)
 {

@@ -1,5 +1,5 @@
-/* The file API: paths, links and special files that lead out, hang, or have no end. A file with a
- * word of its own lies on this host: an answer that holds it came from outside. */
+/* files - paths, links and special files that lead out of the sandbox, hang, or have no end. A
+ * file on this host holds a random word: an answer with that word came from outside. */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "cli/xmem.h"
 
 #define SOON_MS 10000
-#define READ_MAX (8 << 20) /* enough of something endless */
+#define READ_MAX (8 << 20) /* enough to call a file endless */
 
 struct sink {
     struct buf text;
@@ -23,7 +23,7 @@ static int on_bytes(void *arg, const void *p, size_t n)
     return buf_append(&s->text, p, n); /* -EMSGSIZE ends the transfer */
 }
 
-/* GET a path of a sandbox's, as it stands. */
+/* GET a path inside a sandbox, unchanged. */
 static long read_path(struct attack *a, const char *box, const char *encoded, struct sink *s)
 {
     struct err ignored = ERR_INIT;
@@ -36,7 +36,7 @@ static long read_path(struct attack *a, const char *box, const char *encoded, st
     return call.status;
 }
 
-/* text: what comes before the secret's path, more: instead of its slashes. */
+/* text: what precedes the secret's path, more: what replaces its slashes. */
 static void run_path(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct buf path = BUF_INIT(8192);
@@ -62,7 +62,7 @@ static void run_path(struct attack *a, const struct attempt_row *self, struct tr
     buf_done(&path);
 }
 
-/* A special file as the source of a download: an end, and soon. */
+/* A download of a special file must end, and soon. */
 static void run_special(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct sink s = { BUF_INIT(READ_MAX) };
@@ -105,7 +105,7 @@ static void run_put(struct attack *a, const struct attempt_row *self, struct tri
         trial_broke(t, "writing %s: %ld", self->text, status);
 }
 
-/* A length that lies: what is there must stay as it was. */
+/* A body shorter than its length must leave the file as it was. */
 static void run_cut(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     char host[256];
@@ -133,8 +133,8 @@ static void run_cut(struct attack *a, const struct attempt_row *self, struct tri
     buf_done(&s.text);
 }
 
-/* A directory and a link to / change places while the API writes below: nothing of it may appear in
- * the link's place. */
+/* A directory and a link to / change places while the API writes below it: nothing may appear in
+ * the link's target. */
 static void run_race(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct sink s = { BUF_INIT(READ_MAX) };
@@ -171,7 +171,7 @@ static void run_race(struct attack *a, const struct attempt_row *self, struct tr
     (void)stage_delete(a, &a->red, &a->box, t);
 }
 
-/* ---- what starts a command ---- */
+/* ---- fields of an exec ---- */
 
 /* text: the member; more: its value, as JSON. */
 static void run_exec(struct attack *a, const struct attempt_row *self, struct trial *t)

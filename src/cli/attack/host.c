@@ -1,4 +1,4 @@
-/* What a sandbox sees of the machine, held against what this host sees of itself; and how the
+/* host - what a sandbox sees of the machine, compared with what this host sees; and how the
  * daemon's own processes are confined. Both need the daemon to be on this machine. */
 #include <ctype.h>
 #include <dirent.h>
@@ -40,7 +40,7 @@ static char *read_inside(struct attack *a, const char *box, const char *path)
     return xstrdup(member_text(answer, "stdout"));
 }
 
-/* The n-th number behind a word; NAN where there is none. */
+/* The n-th number behind a word; NAN: there is none. */
 static double number_at(const char *text, const char *word, int n)
 {
     const char *at = word ? strstr(text, word) : text;
@@ -65,7 +65,8 @@ static bool on_this_machine(struct attack *a, struct trial *t)
     return false;
 }
 
-/* text: the file; more: the word; number: which number behind it. Within 2 % it is the host's. */
+/* text: the file; more: the word; number: which number behind it. Within 2 % of the host's
+ * number the wall broke. */
 static void run_same(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     const char *box = on_this_machine(a, t) ? stage_box(a, t) : NULL;
@@ -83,7 +84,7 @@ static void run_same(struct attack *a, const struct attempt_row *self, struct tr
         trial_held(t, "%g inside, %g here", x, y);
 }
 
-/* The whole text must not be the host's. */
+/* The file must not have the host's text. */
 static void run_text(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     const char *box = on_this_machine(a, t) ? stage_box(a, t) : NULL;
@@ -97,7 +98,7 @@ static void run_text(struct attack *a, const struct attempt_row *self, struct tr
         trial_held(t, *inside ? "something else" : "nothing");
 }
 
-/* Nothing at all may be printed. */
+/* The command must print nothing. */
 static void run_nothing(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -187,7 +188,7 @@ static pid_t below(pid_t top, const char *name, int depth)
     return found;
 }
 
-/* more: which of the processes, NULL: the daemon itself. */
+/* name: which of its processes, NULL: the daemon itself. */
 static pid_t process_of(struct attack *a, const char *name, struct trial *t)
 {
     pid_t top = on_this_machine(a, t) ? daemon_pid(a) : -1;

@@ -1,5 +1,5 @@
-/* Requests that two readers could understand differently, and connections that take without end.
- * A strict reader answers with a failure and closes, so that nothing can hide behind the first
+/* http - requests that two readers could understand differently, and connections that never end.
+ * A strict reader answers with an error and closes, so that nothing can hide behind the first
  * request. */
 #include <errno.h>
 #include <poll.h>
@@ -15,10 +15,10 @@
 #define QUIET_MS 2500
 #define ANSWER_MAX (1 << 20)
 #define HIDDEN "GET /v1/hidden HTTP/1.1\r\nHost: HOST\r\n\r\n"
-#define CROWD 256  /* connections that a daemon of any size stands */
-#define FLOOD 4400 /* those that broke one */
+#define CROWD 256  /* connections that any daemon stands */
+#define FLOOD 4400 /* connections that broke one */
 
-/* "HOST" in a row becomes the real one. */
+/* Replace "HOST" in a row with the real one. */
 static char *fill_in(const struct attack *a, const char *text)
 {
     char host[256];
@@ -32,7 +32,7 @@ static char *fill_in(const struct attack *a, const char *text)
     return buf_steal(&b);
 }
 
-/* Is the connection still good for a second request? */
+/* Does the connection serve a second request? */
 static bool still_serves(const struct attack *a, int fd)
 {
     _cleanup_free_ char *again = fill_in(a, "GET /v1/health HTTP/1.1\r\nHost: HOST\r\n\r\n");
@@ -80,7 +80,7 @@ static void run_strange(struct attack *a, const struct attempt_row *self, struct
     run_bytes(a, bytes, strlen(bytes), t);
 }
 
-/* Well formed, and to be refused: the connection may go on. */
+/* A well-formed request that must be refused: the connection may go on. */
 static void run_refused(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *bytes = fill_in(a, self->text);
@@ -126,7 +126,7 @@ static void run_long_head(struct attack *a, const struct attempt_row *self, stru
 
 /* ---- connections ---- */
 
-/* Does an authenticated client still get its answer, and soon? */
+/* Does a client with a key still get its answer, and soon? */
 static void others_served(struct attack *a, struct trial *t, const char *meanwhile)
 {
     int64_t began = clock_mono_ms();
@@ -140,7 +140,7 @@ static void others_served(struct attack *a, struct trial *t, const char *meanwhi
         trial_held(t, "another client is served in %lld ms beside %s", (long long)took, meanwhile);
 }
 
-/* `number` connections that each send `text` and then nothing. */
+/* Open `number` connections that each send `text` and then nothing. */
 static void run_crowd(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *bytes = fill_in(a, self->text);
@@ -162,7 +162,7 @@ static void run_crowd(struct attack *a, const struct attempt_row *self, struct t
         others_served(a, t, "what is left of them");
 }
 
-/* A head that comes a byte at a time must have an end. 30 s: twice what a head needs. */
+/* A head that comes byte by byte must be cut. 30 s: twice what a head may take. */
 static void run_slow(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *bytes = fill_in(a, self->text);
@@ -184,7 +184,7 @@ static void run_slow(struct attack *a, const struct attempt_row *self, struct tr
     trial_broke(t, "still open after 30 s");
 }
 
-/* A client that asks and does not read: the daemon must not keep the answers in memory. */
+/* A client asks and never reads: the daemon must not keep the answers in memory. */
 static void run_no_read(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *ask = fill_in(a, "GET /v1/openapi.json HTTP/1.1\r\nHost: HOST\r\n\r\n");

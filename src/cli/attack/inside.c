@@ -11,7 +11,7 @@
 #define LIST_MAX (1 << 20)
 #define FIELDS 4
 
-/* The program in a file of memory, started with `list`. */
+/* Start the program from a memory file, with `list`. */
 static int start_list(int out, pid_t *ret_child, struct err *err)
 {
     _cleanup_fd_ int fd = memfd_create("warren-attack-inside", MFD_CLOEXEC);
@@ -84,7 +84,7 @@ void inside_list_done(struct inside_list *list)
     free(list->rows);
 }
 
-/* "held", a tab, and why. */
+/* Parse "held", a tab, and the reason. */
 static void read_verdict(char *line, struct trial *t)
 {
     line[strcspn(line, "\n")] = '\0';
@@ -101,7 +101,7 @@ static void read_verdict(char *line, struct trial *t)
         trial_error(t, "the program inside said '%.40s'", line);
 }
 
-/* After a wall broke, or what was meant to spoil the sandbox: a new one for those that follow. */
+/* Replace a sandbox whose wall broke, or that the attempt was meant to spoil. */
 static void clear_up(struct attack *a, const struct inside_row *row, char **box, struct trial *t)
 {
     if (t->verdict == TRIAL_BROKE || t->verdict == TRIAL_ERROR || strchr(row->flags, 's'))
@@ -126,7 +126,7 @@ void inside_run(struct attack *a, const struct inside_row *row, struct trial *t)
     clear_up(a, row, volume ? &a->volume_box : &a->box, t);
 }
 
-/* ---- a neighbour, while one holds what all share ---- */
+/* ---- a neighbour, while a sandbox holds what all share ---- */
 
 static void neighbour(struct attack *a, const struct inside_row *row, const struct latency *alone,
                       struct trial *t)
@@ -155,7 +155,7 @@ static void neighbour(struct attack *a, const struct inside_row *row, const stru
                     alone->p50_ms);
 }
 
-/* Can another one still be made? */
+/* Can another sandbox still be made? */
 static void newcomer(struct attack *a, struct trial *t)
 {
     struct err err = ERR_INIT;
@@ -173,7 +173,7 @@ void shared_run(struct attack *a, const struct inside_row *row, struct trial *t)
     char *box = NULL;
     if (!stage_blue_box(a, t))
         return;
-    /* As a client gets it who asks for nothing: the usual limits. */
+    /* The limits of a client that asks for none. */
     json_t *usual = json_pack("{s:i,s:i}", "memory_mb", 512, "pids", 512);
     if (stage_make(a, &a->red, usual, &box, &err) < 0) {
         trial_error(t, "no sandbox: %s", err.msg);
@@ -182,7 +182,7 @@ void shared_run(struct attack *a, const struct inside_row *row, struct trial *t)
     if (latency_measure(a, a->blue_box, 30, &alone) < 0)
         trial_error(t, "a neighbour's commands do not start, even alone");
     else if (talk_start(a->red.client, box, &line, "hold", row->name, "40", NULL) < 0)
-        trial_held(t, "it was ended before it had anything"); /* out of memory, say */
+        trial_held(t, "it was ended before it had anything"); /* such as out of memory */
     if (!t->said || t->verdict == TRIAL_HELD) {
         const char *n = line ? strchr(line, '\t') : NULL;
         neighbour(a, row, &alone, t);

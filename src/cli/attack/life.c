@@ -1,4 +1,4 @@
-/* Whatever a sandbox does, it can be stopped and deleted, and nothing of it goes on. */
+/* life - whatever a sandbox does, it can be stopped and deleted, and nothing of it goes on. */
 #include <string.h>
 #include <unistd.h>
 
@@ -7,9 +7,9 @@
 #include "cli/object.h"
 #include "cli/xmem.h"
 
-#define SILENCE_LIMIT_MS 12000 /* init is given back after 14 s, see src/attack/peer.c */
+#define SILENCE_LIMIT_MS 12000 /* init recovers after 14 s, see src/attack/peer.c */
 
-/* text: what its shell does; then it is deleted. */
+/* text: a shell command to run before the sandbox is deleted. */
 static void run_delete(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct err err = ERR_INIT;
@@ -26,7 +26,7 @@ static void run_delete(struct attack *a, const struct attempt_row *self, struct 
         trial_held(t, "deleted in %lld ms", (long long)(clock_mono_ms() - began));
 }
 
-/* Init, made to listen no more: a limit of no descriptors, one processor, the lowest priority. */
+/* Silence init: no descriptors, one processor, the lowest priority. */
 static void run_silenced(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct err err = ERR_INIT;
@@ -94,7 +94,7 @@ static void run_deep(struct attack *a, const struct attempt_row *self, struct tr
                    said ? said : "?", status);
 }
 
-/* Twice at once: one answer for each, and the state is what the last one says. */
+/* Four equal requests at once: none may fail with 500, and the sandbox must start again. */
 static void run_twice(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_json_ json_t *box = NULL;

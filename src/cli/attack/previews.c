@@ -1,4 +1,4 @@
-/* The ports of a sandbox, seen from outside: what is passed in, and who may enter. */
+/* previews - a sandbox's ports from outside: which headers pass in, and who may enter. */
 #include <string.h>
 
 #include "cli/attack/attack.h"
@@ -9,7 +9,7 @@
 #define PORT "8642"
 #define QUIET_MS 3000
 
-static char *server_box; /* one that shows each request's head; goes with its team */
+static char *server_box; /* runs a server that shows each request's head; removed with its team */
 
 static const char *box_of(struct attack *a, struct trial *t)
 {
@@ -27,7 +27,7 @@ static const char *box_of(struct attack *a, struct trial *t)
     return t->said ? NULL : server_box;
 }
 
-/* One request to the preview, with these lines behind Host. */
+/* Send one request to the preview, with these lines behind Host. */
 static int ask(struct attack *a, const char *box, const char *host, const char *lines,
                struct buf *answer)
 {
@@ -43,7 +43,7 @@ static int ask(struct attack *a, const char *box, const char *host, const char *
     return wire_status(answer);
 }
 
-/* text: lines that are sent; more: what must not come back from inside. */
+/* text: header lines to send; more: text that must not come back from inside. */
 static void run_stripped(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct buf answer = BUF_INIT(1 << 20), lines = BUF_INIT(65536);

@@ -58,7 +58,7 @@ void report_add(struct report *r, const char *name, const char *category, const 
     json_t *o = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "name", name, "category", category, "title",
                           title, "verdict", verdict_word(t->verdict), "why", t->why, "took_ms",
                           (json_int_t)t->took_ms);
-    if (!o) /* what the program inside said is not UTF-8 */
+    if (!o) /* the program's output is not UTF-8 */
         o = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "name", name, "category", category, "title",
                       title, "verdict", verdict_word(t->verdict), "why", "(not text)", "took_ms",
                       (json_int_t)t->took_ms);
@@ -90,7 +90,7 @@ static void print_table(const struct report *r)
     size_t i;
     json_t *o;
     listing_init(&l, columns, ARRAY_LEN(columns));
-    for (size_t v = 0; v < ARRAY_LEN(order); v++) /* what needs a person comes last, in sight */
+    for (size_t v = 0; v < ARRAY_LEN(order); v++) /* rows that need a person come last, in sight */
         json_array_foreach(r->attempts, i, o)
         {
             if (strcmp(member_text(o, "verdict"), verdict_word(order[v])) != 0)

@@ -35,7 +35,7 @@ static int side_set(struct attack *a, struct side *side, const char *colour, str
     return client_new(&config, &side->client, err);
 }
 
-/* A file with a word that appears nowhere else: whoever shows it has left the sandbox. */
+/* Write a file with a random word: an answer with it came from outside of the sandbox. */
 static void secret_set(struct attack *a)
 {
     _cleanup_free_ char *path = xasprintf("/tmp/%s-secret", a->tag);
@@ -45,7 +45,7 @@ static void secret_set(struct attack *a)
         a->secret_path = take_ptr(path);
 }
 
-/* Where the API listens by TCP: the client's own address, or the usual one if this daemon answers there. */
+/* Find the API's TCP address: the client's own, or the default one if this daemon answers there. */
 static void find_url(struct attack *a)
 {
     const char *where = client_where(a->admin);
@@ -179,7 +179,7 @@ bool stage_delete(struct attack *a, const struct side *side, char **id, struct t
     return status == 204 && took <= DELETE_LIMIT_MS;
 }
 
-/* Everything that carries a team's name, page by page, then the team. */
+/* Delete everything of a team's, page by page, then the team. */
 static void sweep(struct attack *a, const struct side *side, const char *collection,
                   const char *member)
 {

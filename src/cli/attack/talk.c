@@ -84,7 +84,7 @@ static int on_line(void *arg, const json_t *event)
     return 0;
 }
 
-/* What it printed until now. */
+/* The output of a process so far. */
 static char *printed(struct client *c, const char *box, int64_t n)
 {
     struct err ignored = ERR_INIT;

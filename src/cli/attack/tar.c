@@ -63,7 +63,7 @@ static void put(struct buf *b, uint32_t v, int bytes)
         xputn(b, (const char[]){ (char)(v & 0xff) }, 1);
 }
 
-/* What the local header and the directory's entry have in common. */
+/* The fields that the local header and the directory's entry share. */
 static void put_common(struct buf *b, const char *name, const char *text)
 {
     put(b, 20, 2);

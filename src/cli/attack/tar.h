@@ -1,4 +1,4 @@
-/* tar - a few members of an archive, as hostile as one likes: names and types go in unchecked. */
+/* tar - writes members of hostile archives: names and types are not checked. */
 #pragma once
 #include <stddef.h>
 
@@ -7,5 +7,5 @@
 /* type: '0' file, '1' hard link, '2' symbolic link, '3' character device, '5' directory. */
 void tar_put(struct buf *b, const char *name, char type, const char *link, const char *text);
 void tar_end(struct buf *b);
-/* One stored zip member, and the end of the directory. */
+/* A zip with one stored member, and its directory. */
 void zip_put(struct buf *b, const char *name, const char *text);

@@ -1,4 +1,5 @@
-/* Names that shadow others', and quotas. Red publishes; blue must never get red's by a bare name. */
+/* tenants - names that shadow another team's, and quotas. Red publishes; blue must never get
+ * red's thing by a bare name. */
 #include <string.h>
 
 #include "cli/attack/attack.h"
@@ -33,7 +34,8 @@ static long make_template(struct client *c, const char *name, const char *image,
                 NULL);
 }
 
-/* The operator's template and red's have the same name; red's says another amount of memory. */
+/* The operator's template and red's have the same name and differ in memory: the bare name must
+ * mean the operator's. */
 static void run_template_shadow(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *name = xasprintf("%s-t%ld", a->tag, self->number);
@@ -60,7 +62,7 @@ static void run_template_shadow(struct attack *a, const struct attempt_row *self
     remove_at(a->admin, "templates", name);
 }
 
-/* A name that the operator does not have: nobody's may stand there unasked. */
+/* A name that the operator does not have must mean nothing, although red publishes it. */
 static void run_template_free(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *name = xasprintf("%s-free", a->tag);
@@ -111,7 +113,7 @@ static void run_image_shadow(struct attack *a, const struct attempt_row *self, s
     remove_at(a->admin, "images", name);
 }
 
-/* An own image can be deleted whatever others call their templates. */
+/* A team must be able to delete its image although another team's template has its name. */
 static void run_own_image(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *name = xasprintf("%s-own", a->tag);
@@ -157,7 +159,7 @@ static void set_quota(struct attack *a, const char *name, json_t *value)
     (void)talk(a->admin, "PATCH", path, json_pack("{s:{s:o}}", "quotas", name, value), NULL);
 }
 
-/* text: the quota; more: a request that is over it. */
+/* text: the quota; more: a request that exceeds it. */
 static void run_quota(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -176,7 +178,7 @@ static void run_quota(struct attack *a, const struct attempt_row *self, struct t
         remove_at(a->red.client, "sandboxes", member_text(answer, "id"));
 }
 
-/* 24 MB of what cannot be packed, under a quota of 16. */
+/* Import 24 MB of random bytes under a quota of 16. */
 static void run_image_quota(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct buf b = BUF_INIT(64 << 20);
@@ -220,7 +222,7 @@ static void run_name(struct attack *a, const struct attempt_row *self, struct tr
         remove_at(a->red.client, "sandboxes", member_text(answer, "id"));
 }
 
-/* A checkpoint's copy must not get a name that is another's id either. */
+/* A checkpoint's copy must not get a name that looks like an id either. */
 static void run_checkpoint_name(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_json_ json_t *checkpoint = NULL, *answer = NULL;

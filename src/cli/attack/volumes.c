@@ -1,4 +1,4 @@
-/* What passes between two sandboxes that share a volume. */
+/* volumes - what passes between two sandboxes that share a volume. */
 #include <string.h>
 
 #include "cli/attack/attack.h"
@@ -7,7 +7,7 @@
 
 #define AT "/attack-volume"
 
-/* text: what the first does, more: what the second does, number: the second may only read. */
+/* text: the first sandbox's command, more: the second's, number: the second may only read. */
 static void run_between(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     struct err err = ERR_INIT;

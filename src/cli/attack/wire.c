@@ -90,7 +90,7 @@ int wire_status(const struct buf *answer)
     return (int)status;
 }
 
-/* Where the answer at `at` ends; NULL: it is not whole, or says no length. */
+/* The end of the answer at `at`; NULL: it is incomplete, or has no length. */
 static const char *answer_end(const char *at, const char *end)
 {
     const char *body = strstr(at, "\r\n\r\n"), *length = strcasestr(at, "\ncontent-length:");

@@ -1,4 +1,4 @@
-/* wire - bytes to the API's port and what comes back, unread by any library. Blocks, with limits. */
+/* wire - raw bytes to the API's port, and the raw answer. Blocks, with limits. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,8 +9,8 @@ struct attack;
 
 int wire_open(const struct attack *a); /* a socket, or -errno */
 bool wire_send(int fd, const void *p, size_t n);
-/* Read until the other side closes (true) or says nothing for so long (false). */
+/* Read until the peer closes (true) or is silent for quiet_ms (false). */
 bool wire_read(int fd, struct buf *out, int quiet_ms);
 int wire_status(const struct buf *answer);    /* of the first answer; 0: none */
-unsigned wire_answers(const struct buf *all); /* how many begin in there */
+unsigned wire_answers(const struct buf *all); /* how many answers begin in there */
 const char *wire_host(const struct attack *a, char *out, size_t n); /* for the field Host */
