@@ -27,6 +27,17 @@ def take(one):
     except OSError as e:
         why = e.errno
     return n, why
+def as_many_users(one):
+    # A limit per user is no bound to root inside, which has 65,536 of them.
+    counts = []
+    for uid in range(1000, 1008):
+        r, w = os.pipe()
+        if os.fork() == 0:
+            os.setresuid(uid, uid, uid)
+            os.write(w, b'%d' % take(one)[0])
+            time.sleep(1000)
+        counts.append(int(os.read(r, 20)))
+    return sum(counts), 11
 def tell(got):
     print(*got, flush=True)
     if most > 100000:
@@ -51,18 +62,7 @@ tell(take(context))
 TIMERS = """
 def timer(n):
     check(libc.syscall(222, 1, None, ctypes.byref(ctypes.c_int(0))))
-def as_many_users():
-    # A limit of each user's own is no bound to root inside: it has 65,536 of them.
-    counts = []
-    for uid in range(1000, 1008):
-        r, w = os.pipe()
-        if os.fork() == 0:
-            os.setresuid(uid, uid, uid)
-            os.write(w, b'%d' % take(timer)[0])
-            time.sleep(1000)
-        counts.append(int(os.read(r, 20)))
-    return sum(counts), 11
-tell(as_many_users() if most > 100000 else take(timer))
+tell(as_many_users(timer) if most > 100000 else take(timer))
 """
 SIGNALS = """
 import signal
@@ -70,17 +70,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {40})
 info = ctypes.create_string_buffer(struct.pack('iii', 40, 0, -1), 128)
 def queue(n):
     check(libc.syscall(129, os.getpid(), 40, info))
-def as_many_users():
-    counts = []
-    for uid in range(1000, 1008):
-        r, w = os.pipe()
-        if os.fork() == 0:
-            os.setresuid(uid, uid, uid)
-            os.write(w, b'%d' % take(queue)[0])
-            time.sleep(1000)
-        counts.append(int(os.read(r, 20)))
-    return sum(counts), 11
-tell(as_many_users() if most > 100000 else take(queue))
+tell(as_many_users(queue) if most > 100000 else take(queue))
 """
 FILES = """
 def many(n):

@@ -118,6 +118,11 @@ static void run_device(const struct attempt *self, struct outcome *o)
             (long)(request_)                                                               \
         }                                                                                  \
     }
+#define POOL_BY_VOLUME(name_, title_, request_)                                         \
+    {                                                                                   \
+        .name = "volume-" name_, .title = title_, .run = run_pool, .path = VOLUME_PATH, \
+        .args = { (long)(request_) }, .flags = ATTEMPT_VOLUME                           \
+    }
 #define ON_VOLUME(name_, title_, run_)                                              \
     {                                                                               \
         .name = "volume-" name_, .title = title_, .run = run_, .path = VOLUME_PATH, \
@@ -131,18 +136,12 @@ static const struct attempt volume[] = {
     ON_VOLUME("read-only-flag", "make the volume one that cannot be deleted", run_setflags),
     ON_VOLUME("mount-flags", "set-id programs and devices on a volume", run_flags),
     ON_VOLUME("device", "a device on a volume", run_device),
-    { .name = "volume-pool-info", .title = "the pool's devices", .run = run_pool, .path = VOLUME_PATH,
-      .args = { (long)BTRFS_IOC_FS_INFO }, .flags = ATTEMPT_VOLUME },
-    { .name = "volume-device-info", .title = "a device of the pool and its size", .run = run_pool, .path = VOLUME_PATH,
-      .args = { (long)BTRFS_IOC_DEV_INFO }, .flags = ATTEMPT_VOLUME },
-    { .name = "volume-space-info", .title = "how full the pool is", .run = run_pool, .path = VOLUME_PATH,
-      .args = { (long)BTRFS_IOC_SPACE_INFO }, .flags = ATTEMPT_VOLUME },
-    { .name = "volume-tree-search", .title = "the pool's trees", .run = run_pool, .path = VOLUME_PATH,
-      .args = { (long)BTRFS_IOC_TREE_SEARCH }, .flags = ATTEMPT_VOLUME },
-    { .name = "volume-inode-lookup", .title = "names by inode numbers", .run = run_pool, .path = VOLUME_PATH,
-      .args = { (long)BTRFS_IOC_INO_LOOKUP }, .flags = ATTEMPT_VOLUME },
-    { .name = "volume-subvolume-info", .title = "the subvolume's place in the pool", .run = run_pool, .path = VOLUME_PATH,
-      .args = { (long)BTRFS_IOC_GET_SUBVOL_INFO }, .flags = ATTEMPT_VOLUME },
+    POOL_BY_VOLUME("pool-info", "the pool's devices", BTRFS_IOC_FS_INFO),
+    POOL_BY_VOLUME("device-info", "a device of the pool and its size", BTRFS_IOC_DEV_INFO),
+    POOL_BY_VOLUME("space-info", "how full the pool is", BTRFS_IOC_SPACE_INFO),
+    POOL_BY_VOLUME("tree-search", "the pool's trees", BTRFS_IOC_TREE_SEARCH),
+    POOL_BY_VOLUME("inode-lookup", "names by inode numbers", BTRFS_IOC_INO_LOOKUP),
+    POOL_BY_VOLUME("subvolume-info", "the volume's place in the pool", BTRFS_IOC_GET_SUBVOL_INFO),
     POOL("info", "the pool's devices, from the root", BTRFS_IOC_FS_INFO),
     POOL("space-info", "how full the pool is, from the root", BTRFS_IOC_SPACE_INFO),
 };

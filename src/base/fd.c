@@ -65,14 +65,15 @@ int fd_read_full(int fd, void *p, size_t n)
     return 0;
 }
 
-int fd_read_by(int sock, void *p, size_t n, int64_t deadline_ms)
+/* Receive (POLLIN) or send (POLLOUT) n bytes. */
+static int move_by(int sock, short way, char *at, size_t n, int64_t deadline_ms)
 {
-    char *at = p;
     while (n > 0) {
-        int k = fd_wait_by(sock, POLLIN, deadline_ms);
+        int k = fd_wait_by(sock, way, deadline_ms);
         if (k < 0)
             return k;
-        ssize_t r = recv(sock, at, n, MSG_DONTWAIT);
+        ssize_t r = way == POLLIN ? recv(sock, at, n, MSG_DONTWAIT)
+                                  : send(sock, at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (r == 0)
             return -EPIPE;
         if (r < 0 && errno != EAGAIN && errno != EINTR)
@@ -85,22 +86,14 @@ int fd_read_by(int sock, void *p, size_t n, int64_t deadline_ms)
     return 0;
 }
 
+int fd_read_by(int sock, void *p, size_t n, int64_t deadline_ms)
+{
+    return move_by(sock, POLLIN, p, n, deadline_ms);
+}
+
 int fd_write_by(int sock, const void *p, size_t n, int64_t deadline_ms)
 {
-    const char *at = p;
-    while (n > 0) {
-        int k = fd_wait_by(sock, POLLOUT, deadline_ms);
-        if (k < 0)
-            return k;
-        ssize_t r = send(sock, at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (r < 0 && errno != EAGAIN && errno != EINTR)
-            return -errno;
-        if (r > 0) {
-            at += r;
-            n -= (size_t)r;
-        }
-    }
-    return 0;
+    return move_by(sock, POLLOUT, (char *)(uintptr_t)p, n, deadline_ms); /* only read from */
 }
 
 int fd_write_full(int fd, const void *p, size_t n)
