@@ -111,7 +111,7 @@ static int give_up_calls(struct err *err)
 {
     int r = paths_confine(NULL, 0, true, err); /* its descriptors are open already */
     if (r > 0)
-        log_info("the kernel has no Landlock; the broker's empty root is all there is");
+        log_info("no Landlock in this kernel: only the empty root keeps the broker from files");
     return r < 0 ? r : calls_allow(calls, ARRAY_LEN(calls), err);
 }
 

@@ -25,9 +25,9 @@ static const struct opt attack_table[] = {
       "Where the API listens by TCP, if not http://127.0.0.1:7070: some attempts need that port.",
       NULL },
     { 0, "harmful", OPT_FLAG, offsetof(struct attack_opts, harmful), NULL,
-      "Also what could harm a daemon that has holes. Not where others work.", NULL },
+      "Also make attempts that could harm a vulnerable daemon. Not where others work.", NULL },
     { 0, "keep", OPT_FLAG, offsetof(struct attack_opts, keep), NULL,
-      "Leave the teams and sandboxes there afterwards.", NULL },
+      "Keep the teams and sandboxes afterwards.", NULL },
     { 0, "list", OPT_FLAG, offsetof(struct attack_opts, list), NULL,
       "Show the attempts and try none; needs no daemon.", NULL },
 };
@@ -137,7 +137,7 @@ static void try_table(struct attack *a, const struct attack_opts *o,
         else
             row->run(a, row, &t);
         if (!t.said)
-            trial_error(&t, "the attempt came to no verdict");
+            trial_error(&t, "the attempt gave no verdict");
         t.took_ms = clock_mono_ms() - began;
         report_add(report, row->name, row->category, row->title, &t);
     }
@@ -196,14 +196,14 @@ const struct command cmd_attack = {
     .description =
         "Makes two throw-away teams with sandboxes, tries several hundred attacks from inside and "
         "from outside, and says of each whether the wall held, broke, or does not apply here, and "
-        "why. Everything it made is removed afterwards. Other sandboxes are not touched; what could "
-        "harm a daemon that has holes is run with --harmful only. Takes some minutes.\n\n"
-        "Where something all sandboxes share is taken, a sandbox of the other team must still get "
-        "its own, and the table shows how much slower its commands were.\n\n"
+        "why. Everything it made is removed afterwards. Other sandboxes are not touched; attempts "
+        "that could harm a vulnerable daemon run with --harmful only. Takes some minutes.\n\n"
+        "While one sandbox takes all of something that sandboxes share, a sandbox of the other "
+        "team must still get its part, and the table shows how much slower its commands were.\n\n"
         "Needs the operator's rights: root on the admin socket, or an admin's key.",
     .exit_status = "0  every wall held\n"
-                   "1  something broke\n"
-                   "2  it could not run, or not all of it",
+                   "1  a wall broke\n"
+                   "2  some or all attempts could not be made",
     .examples =
         (const struct example[]){
             { "All of it", "sudo warren attack" },

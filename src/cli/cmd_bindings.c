@@ -83,8 +83,7 @@ const struct command cmd_bindings = {
         "words: as=bearer (the default), as=header header=NAME format=\"Key {}\", as=query "
         "query=NAME, as=basic user=NAME, as=git, as=sigv4 access_key=ID region=R service=S; "
         "methods=GET,POST; name=NAME for http://NAME.warren; transparent=no if https://HOST itself "
-        "is not to be answered; answer=json-only, status or none if no more of an answer is to come "
-        "back.",
+        "is not to be answered; answer=json-only, status or none to let less of an answer back.",
     .examples =
         (const struct example[]){
             { "A key, once", "warren secret set anthropic" },

@@ -224,7 +224,7 @@ static void look_lsm(struct finding *f)
     else
         finding_say(f, FINDING_OK, "%.150s", text);
     if (f->mark != FINDING_OK)
-        finding_fix(f, text[0] ? "boot with lsm=landlock,... (the list of before after it)"
+        finding_fix(f, text[0] ? "boot with lsm=landlock, and the present list behind it"
                                : "mount -t securityfs securityfs /sys/kernel/security");
 }
 

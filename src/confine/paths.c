@@ -53,7 +53,7 @@ static int add(int ruleset, const struct paths_rule *rule, uint64_t handled, str
         rights &= EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE;
     struct beneath b = { rights, fd };
     if (syscall(ADD_RULE, ruleset, RULE_BENEATH, &b, 0) < 0)
-        return err_set(err, errno, "cannot let '%s' be reached", rule->path);
+        return err_set(err, errno, "cannot allow path '%s'", rule->path);
     return 0;
 }
 
@@ -69,13 +69,13 @@ int paths_confine(const struct paths_rule *rules, size_t n, bool alone, struct e
     size_t size = version >= 6 ? sizeof(all) : sizeof(all.fs);
     _cleanup_fd_ int fd = (int)syscall(CREATE_RULESET, &all, size, 0);
     if (fd < 0)
-        return err_set(err, errno, "cannot make a list of paths");
+        return err_set(err, errno, "cannot create a Landlock ruleset");
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++)
         r = rules[i].path ? add(fd, &rules[i], all.fs, err) : 0;
     if (r < 0)
         return r;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(RESTRICT_SELF, fd, 0) < 0)
-        return err_set(err, errno, "cannot confine to a list of paths");
+        return err_set(err, errno, "cannot enforce the Landlock ruleset");
     return 0;
 }

@@ -25,7 +25,7 @@ int rights_bound(const int *capabilities, size_t n, struct err *err)
         if (has < 0)
             break; /* the kernel has no more */
         if (has && !(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-            return err_set(err, errno, "cannot give capability %d up for good", cap);
+            return err_set(err, errno, "cannot drop capability %d from the bounding set", cap);
     }
     return 0;
 }

@@ -50,8 +50,7 @@ void absence_noted(struct core *core, const char *state_dir)
     ssize_t n = fd_read_file_at(AT_FDCWD, BOOT_ID, now, sizeof(now));
     int r = n < 0 ? (int)n : write_note(state_dir, now);
     if (r < 0)
-        log_warn("the host's boot is not noted: after its next one sandboxes seem to have crashed "
-                 "err=%d",
+        log_warn("cannot note the host's boot id: after a reboot sandboxes seem crashed err=%d",
                  -r);
 }
 

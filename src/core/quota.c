@@ -104,8 +104,8 @@ static int check_promise(struct core *core, int64_t before_mb, int64_t after_mb,
         return 0;
     return err_name(
         err, ENOSPC, "capacity",
-        "this machine promises %lld MB of memory to sandboxes; %lld are taken by those that "
-        "run and %lld were asked for: ask for less, or wait until one ends",
+        "the memory limits of running sandboxes may add up to %lld MB here; %lld are taken and "
+        "%lld were asked for: ask for less, or wait until a sandbox ends",
         (long long)most, (long long)now, (long long)after_mb);
 }
 

@@ -38,7 +38,8 @@ void restart_plan(struct core *core, struct box *b)
     b->restarts = over ? 0 : b->restarts + wanted; /* a client's start counts anew */
     (void)pthread_mutex_unlock(&core->table.lock);
     if (over) {
-        log_warn("not started again: it did not stay up sandbox=%s tries=%d", b->s.id, TRIES_MAX);
+        log_warn("gave up restarting: the sandbox did not stay up sandbox=%s tries=%d", b->s.id,
+                 TRIES_MAX);
         event_emit(core, b->s.owner, b->s.id, "sandbox.restart_failed", NULL);
     }
     if (wanted)

@@ -79,7 +79,7 @@ int sandbox_enter_awake(struct core *core, const char *owner, const char *who,
         return not_running(err, who, state);
     if (r == -EBUSY)
         return err_name(err, EBUSY, "sandbox_busy",
-                        "sandbox '%.64s' has %d operations under way, and no more at once", who,
+                        "sandbox '%.64s' has %d operations under way; wait for one to end", who,
                         INSIDE_MAX);
     return r < 0 ? err_set(err, -r, "cannot copy a sandbox") : 0;
 }

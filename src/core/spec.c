@@ -231,7 +231,7 @@ static int check_texts(const struct sandbox_spec *spec, struct err *err)
                         NAME_MAX_LEN);
     /* A name shaped like an id could stand for another sandbox. */
     if (spec->name && id_valid(spec->name))
-        return err_name(err, EINVAL, "invalid_field", "'name' has the shape of an id");
+        return err_name(err, EINVAL, "invalid_field", "'name' must not have the shape of an id");
     if (spec->image && !image_name_valid(spec->image))
         return err_name(err, EINVAL, "invalid_field",
                         "'image' must be 1 to %d of a-z, 0-9, '.', '_', '/', ':' and '-', a "

@@ -43,11 +43,12 @@ int volumes_admit(struct core *core, const struct box *b, struct err *err)
         const struct box *other =
             e && volume_is_bucket(&e->v) ? NULL : other_with(&core->table, b, m->volume);
         if (other)
-            return err_name(err, EBUSY, "volume_in_use",
-                            "sandbox %s, which is not stopped, has volume '%s', and this host does "
-                            "not keep sockets in it apart; stop that one, or have the operator set "
-                            "--share-volumes=always",
-                            other->s.id, m->name);
+            return err_name(
+                err, EBUSY, "volume_in_use",
+                "volume '%s' is in use by sandbox %s, and this host cannot keep sockets "
+                "in a shared volume apart; stop that sandbox, or have the operator set "
+                "--share-volumes=always",
+                m->name, other->s.id);
     }
     return 0;
 }

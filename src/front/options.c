@@ -67,14 +67,14 @@ static const struct option_row rows[] = {
     { "pool", "N", TEXT(pool), "4",
       "Blank sandboxes kept ready, so that making one takes less; 0 for none." },
     { "share-volumes", "WHEN", TEXT(share_volumes), "fenced",
-      "Several running sandboxes have one volume: 'fenced' where the kernel lets no socket in it\n"
-      "lead from one to the other, 'always' also where they then pass each other descriptors." },
+      "When running sandboxes may share a volume: 'fenced' where the kernel keeps sockets in it\n"
+      "from connecting them, 'always' also where they can pass each other descriptors." },
     { "sandbox-memory", "MB", TEXT(sandbox_memory), "auto",
       "Memory that all sandboxes may use together; 0 for no limit. auto: all of this machine's\n"
       "but a tenth, and at least 512 MB, which stay for the daemon and everything else." },
     { "memory-overcommit", "PERCENT", TEXT(memory_overcommit), "0",
       "How much the memory limits of running sandboxes may add up to, in percent of that memory\n"
-      "(100: each can use all of its own at once); what is beyond is refused. 0: no bound." },
+      "(100: all can use their own at once); more is refused. 0: no bound." },
     { "usage-interval", "SECONDS", TEXT(usage_interval), "10",
       "How often what each sandbox uses is read, for GET /v1/usage." },
     { "usage-days", "N", TEXT(usage_days), "400",
@@ -88,13 +88,13 @@ static const struct option_row rows[] = {
       "Requests that a key may make at once before that counts." },
     { "connections", "N", TEXT(connections), "8192",
       "Connections over the network that are open at once, those of previews not counted. When\n"
-      "there is no room, those without a key that wait for longest are closed for new ones." },
+      "there is no room, the longest waiting ones without a key are closed for new ones." },
     { "connections-per-address", "N", TEXT(connections_per_address), "2048",
       "How many of them one IPv4 address, or one IPv6 /64, may have. A proxy is one address." },
     { "connections-per-key", "N", TEXT(connections_per_key), "2048",
       "How many of them one key may have." },
     { "connections-without-key", "N", TEXT(connections_without_key), "256",
-      "Requests of callers without a key that are answered at once; more get 503." },
+      "Requests of callers without a key that are answered at the same time; more get 503." },
     { "cors-origins", "LIST", TEXT(cors_origins), "*",
       "Web pages that may use the API: *, none, or origins with commas between." },
     { "default-registry", "HOST", TEXT(default_registry), NULL,

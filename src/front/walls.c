@@ -125,6 +125,6 @@ int walls_enter(const struct options *o, const char *data, const char *run, stru
     };
     r = paths_confine(rules, ARRAY_LEN(rules), false, err);
     if (r > 0)
-        log_info("the kernel has no Landlock; warrend reaches what its user may");
+        log_info("no Landlock in this kernel: warrend can reach every path that its user may");
     return r < 0 ? r : calls_refuse(refused, ARRAY_LEN(refused), err);
 }

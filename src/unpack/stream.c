@@ -53,7 +53,7 @@ static la_ssize_t unwrap(struct archive *a, struct stream *s)
         return -1;
     }
     if (is_bomb(s)) {
-        archive_set_error(a, EINVAL, "it holds over %ju times what it takes (image-ratio)",
+        archive_set_error(a, EINVAL, "it unpacks to over %ju times its size (image-ratio)",
                           (uintmax_t)s->ratio);
         return -1;
     }

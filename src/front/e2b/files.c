@@ -28,7 +28,7 @@ int files_enter(struct request *req, const char *op, struct envd *ret_envd, stru
     const char *header = request_header(req, "E2b-Sandbox-Id");
     const char *user = uri_param(&req->uri, "username");
     if (header && !id_valid(header))
-        return err_name(err, EACCES, "unauthorized", "E2b-Sandbox-Id is no sandbox's id");
+        return err_name(err, EACCES, "unauthorized", "E2b-Sandbox-Id is not a sandbox's id");
     int r = header ? 0 : signature_find(req, op, id, err);
     if (r < 0)
         return r;

@@ -90,5 +90,5 @@ int signature_find(struct request *req, const char *op, char ret_id[ID_SIZE], st
         return 0;
     }
     return err_name(err, EACCES, "unauthorized",
-                    "no sandbox is named, or the link is not signed for one that is here");
+                    "the link names no sandbox, and is signed for none that is here");
 }

@@ -23,7 +23,9 @@ static int check_head(struct request *req, struct err *err)
     unsigned keys = 0;
     for (size_t i = 0; i < h->nfields; i++)
         keys += strcasecmp(h->fields[i].name.p, "Authorization") == 0;
-    return keys > 1 ? err_name(err, EINVAL, "invalid_request", "Authorization is there twice") : 0;
+    return keys > 1 ? err_name(err, EINVAL, "invalid_request",
+                               "the request has more than one header Authorization")
+                    : 0;
 }
 
 /* ---- room ---- */
@@ -32,7 +34,7 @@ static int have_no_room(struct request *req, bool known, struct err *err)
 {
     req->crowded = true;
     return known ? err_name(err, EAGAIN, "too_many_requests",
-                            "this key has as many connections open as one may have")
+                            "this key has too many connections open; close some, or try again")
                  : err_name(err, EAGAIN, "capacity",
                             "too many requests without a key are being answered; try again");
 }

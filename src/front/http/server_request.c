@@ -188,7 +188,7 @@ static int refuse_head(struct request *req, int why)
                        HEAD_FIELDS_MAX);
     } else {
         (void)err_name(&req->err, EINVAL, "invalid_request",
-                       "this is not a request of HTTP/1.1 that can be read in one way only");
+                       "the request is malformed or ambiguous HTTP/1.1");
     }
     return answer(req);
 }

@@ -42,7 +42,7 @@ static int collect(struct request *req, struct process_stream *stream, int64_t l
         int r = process_next(stream, wait_ms, req->fd, &ev, err);
         if (r == -ETIMEDOUT)
             return err_name(err, ETIMEDOUT, "sandbox_busy",
-                            "the sandbox did not tell of the command's end in time");
+                            "the sandbox did not report the end of the command in time");
         if (r < 0)
             return r;
         switch (ev.type) {
