@@ -29,7 +29,8 @@
     BPF_INSN(BPF_STX | BPF_ATOMIC | BPF_DW, base_, src_, off_, BPF_ADD)
 #define BPF_JUMP_EQ(dst_, imm_, to_) BPF_INSN(BPF_JMP | BPF_JEQ | BPF_K, dst_, 0, to_, imm_)
 #define BPF_JUMP_NE(dst_, imm_, to_) BPF_INSN(BPF_JMP | BPF_JNE | BPF_K, dst_, 0, to_, imm_)
-/* Of the lower half: an immediate value is sign-extended where all of the register is compared. */
+/* Compares the lower half: an immediate value is sign-extended where the whole register is
+ * compared. */
 #define BPF_JUMP32_NE(dst_, imm_, to_) BPF_INSN(BPF_JMP32 | BPF_JNE | BPF_K, dst_, 0, to_, imm_)
 #define BPF_JUMP_GE(dst_, imm_, to_) BPF_INSN(BPF_JMP | BPF_JGE | BPF_K, dst_, 0, to_, imm_)
 #define BPF_JUMP(to_) BPF_INSN(BPF_JMP | BPF_JA, 0, 0, to_, 0)

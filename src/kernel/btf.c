@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 
-#define FILE_MAX (64ll * 1024 * 1024) /* the largest kernels have a tenth of it */
+#define FILE_MAX (64ll * 1024 * 1024) /* ten times the largest kernel's */
 
 struct btf {
     uint8_t *data;
@@ -25,7 +25,7 @@ struct kind {
     const uint8_t *body;
 };
 
-/* How much follows each type: so much for each of vlen, and so much once. -1: not known here. */
+/* The bytes that follow a type: some for each of vlen, and some once. -1: an unknown kind. */
 static int body_size(const struct kind *k)
 {
     switch (k->kind) {
@@ -52,7 +52,7 @@ static int body_size(const struct kind *k)
     }
 }
 
-/* The type at *at, which then leads to the one after; false at the end. */
+/* Read the type at *at and advance; false at the end. */
 static bool next(const struct btf *b, const uint8_t **at, struct kind *k)
 {
     size_t left = (size_t)(b->types_end - *at);
@@ -103,7 +103,7 @@ int btf_offset(const struct btf *b, const char *structure, const char *member)
         memcpy(&m, k.body + i * sizeof(m), sizeof(m));
         if (!is_named(b, m.name_off, member))
             continue;
-        /* Where a structure has bit fields, their size is in the upper byte. */
+        /* In a structure with bit fields the upper byte holds their size. */
         uint32_t bits = BTF_INFO_KFLAG(k.type.info) ? BTF_MEMBER_BIT_OFFSET(m.offset) : m.offset;
         return bits % 8 ? -ENOENT : (int)(bits / 8);
     }

@@ -1,7 +1,9 @@
-/* btf - what the running kernel says of its own types: where a member lies, which number a function has.
+/* btf - the running kernel's own description of its types: where a member lies, which number a
+ * function has.
  *
- * A BPF program that looks into the kernel's structures is written for this kernel alone, when it is loaded: offsets
- * differ from one to the next. Reads /sys/kernel/btf/vmlinux whole, some milliseconds; every length in it is checked. */
+ * A BPF program that reads the kernel's structures is written for this kernel when it is loaded:
+ * offsets differ between kernels. Reads /sys/kernel/btf/vmlinux whole, some milliseconds; every
+ * length in it is checked. */
 #pragma once
 #include <stdint.h>
 
@@ -10,7 +12,7 @@
 
 struct btf;
 
-/* -ENOENT: this kernel was built without. */
+/* -ENOENT: this kernel was built without BTF. */
 int btf_open(const char *path, struct btf **ret_btf, struct err *err);
 void btf_free(struct btf *b);
 DEFINE_FREEP(struct btf *, btf_free)

@@ -80,7 +80,7 @@ int btrfs_subvol_delete(int dirfd, const char *name, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot delete subvolume '%s'", name) : 0;
 }
 
-/* The root tree has an item for each subvolume that lies in another: (outer, ROOT_REF, inner). */
+/* The root tree has an item for each subvolume inside another: (outer, ROOT_REF, inner). */
 int btrfs_subvol_nested(int dirfd, uint64_t outer, uint64_t after, uint64_t *ret_inner)
 {
     struct btrfs_ioctl_search_args args = {
@@ -104,7 +104,7 @@ int btrfs_subvol_nested(int dirfd, uint64_t outer, uint64_t after, uint64_t *ret
     return 0;
 }
 
-/* By number: a path to it may be longer than a path can be. */
+/* By number, since the path to it may be longer than PATH_MAX. */
 static int delete_by_number(int dirfd, uint64_t number)
 {
     struct btrfs_ioctl_vol_args_v2 args = { .flags = BTRFS_SUBVOL_SPEC_BY_ID, .subvolid = number };

@@ -18,11 +18,12 @@ int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, bool read_
 int btrfs_subvol_snapshot_in(int dirfd, const char *name, int source_fd, bool read_only,
                              uint64_t group, struct err *err);
 int btrfs_subvol_delete(int dirfd, const char *name, struct err *err); /* -ENOTEMPTY: see below */
-/* Subvolumes inside of subvolumes, which a deletion of the outer one trips over and its limit does not count. A subvolume's
- * number is btrfs_quota_entry's. */
+/* Subvolumes inside another: the outer one cannot be deleted before them, and its limit does not
+ * count them. btrfs_quota_entry gives a subvolume's number. */
 int btrfs_subvol_nested(int dirfd, uint64_t outer, uint64_t after,
                         uint64_t *ret_inner); /* -ENOENT */
-/* All that lie inside `outer`, however deep, the innermost first; gone (or NULL) hears of each. */
+/* Delete all subvolumes inside `outer`, at any depth, the innermost first; calls gone (or NULL)
+ * for each. */
 int btrfs_subvol_delete_nested(int dirfd, uint64_t outer, void (*gone)(uint64_t inner, void *arg),
                                void *arg, struct err *err);
 int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err);

@@ -15,10 +15,10 @@
 #define FROZEN_LOOK_US 200
 #define CPU_PERIOD_US 100000 /* the kernel's own default */
 #define PATH_SIZE 256        /* "<id>/cell/work/memory.max" and room */
-#define V1_SOCKETS_PART 4 /* of the memory limit, on top of it: v1 counts sockets' buffers apart */
+#define V1_SOCKETS_PART 4    /* of the memory limit, on top of it: v1 counts sockets apart */
 /* Pid 1 holds at most 32 MiB of requests, 32 MiB of output and 64 MiB of answers (src/init/). */
 #define INIT_MEMORY_BYTES "268435456"
-#define INIT_CPU_MILLIS_MIN 500 /* so that it answers in time in the smallest sandbox, too */
+#define INIT_CPU_MILLIS_MIN 500 /* init must answer in time in the smallest sandbox, too */
 
 /* ---- one cell's files ---- */
 
@@ -90,8 +90,9 @@ static int limit_memory(struct cgroup_host *h, const char *id, uint64_t bytes)
     if (r < 0)
         return r;
     (void)write_at(h, dir, id, "memory.memsw.limit_in_bytes", text);
-    /* Without a limit here the buffers of TCP and UDP are counted nowhere. One that is over it gets small
-     * windows and loses datagrams; nobody is killed. -EBUSY: more is in use, which drains or stays. */
+    /* Without a limit here nobody counts the buffers of TCP and UDP. Sockets over it get small
+     * windows and lose datagrams; no process is killed. -EBUSY: more is in use; it drains or
+     * stays. */
     (void)snprintf(text, sizeof(text), "%" PRIu64, bytes / V1_SOCKETS_PART);
     r = write_at(h, dir, id, "memory.kmem.tcp.limit_in_bytes", text);
     return r == -ENOENT || r == -EBUSY ? 0 : r;
@@ -103,7 +104,7 @@ int cgroup_init_name(const char *id, char out[CGROUP_INIT_NAME_SIZE])
     return n < 0 || n >= CGROUP_INIT_NAME_SIZE ? -ENAMETOOLONG : 0;
 }
 
-/* A file of pid 1's group. A cell that an older keeper made may have none. */
+/* Write a file of pid 1's group. Cells of an older keeper have no such group. */
 static int write_init(struct cgroup_host *h, const char *id, enum cgroup_controller c,
                       const char *v2_file, const char *v1_file, const char *text)
 {
@@ -247,7 +248,7 @@ uint64_t cgroup_cpu_us(struct cgroup_host *h, const char *id)
     return h->unified >= 0 ? read_keyed(h, h->unified, id, "work/cpu.stat", "usage_usec") : 0;
 }
 
-/* With what sockets hold, as v2 counts it. */
+/* Including sockets' buffers, as v2 counts it. */
 static uint64_t memory_v1(struct cgroup_host *h, const char *id)
 {
     return read_u64(h, h->v1[CGROUP_MEMORY], id, "memory.usage_in_bytes") +
@@ -324,14 +325,14 @@ int cgroup_remove(struct cgroup_host *own, const char *id)
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (h->v1[c] < 0)
             continue;
-        /* This one first: by the other the next keeper knows that there is something to remove. */
+        /* Remove pid 1's group first: the next keeper finds cells by the other. */
         if (named == 0 && unlinkat(h->v1[c], init, AT_REMOVEDIR) < 0 && errno != ENOENT)
             r = -errno;
         else if (unlinkat(h->v1[c], id, AT_REMOVEDIR) < 0 && errno != ENOENT)
             r = -errno;
     }
     if (r == 0 && h != own)
-        cgroup_drop_root(h); /* if this was the last in it */
+        cgroup_drop_root(h); /* if no other cell is in it */
     return r;
 }
 
@@ -347,7 +348,7 @@ int cgroup_each(struct cgroup_host *h, void (*fn)(const char *id, void *arg), vo
             return -errno;
         for (struct dirent *e; (e = readdir(d));)
             if (e->d_type == DT_DIR &&
-                !strchr(e->d_name, '.')) /* nor pid 1's: it goes with the cell's */
+                !strchr(e->d_name, '.')) /* skip pid 1's groups, which go with their cell's */
                 fn(e->d_name, arg);
         (void)closedir(d);
     }

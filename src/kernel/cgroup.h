@@ -1,10 +1,11 @@
 /* cgroup - the control groups of one daemon and of each cell, on v2 and on v1-hybrid hosts.
  *
- * A cell has `<root>/<id>/init` for its pid 1 and `<root>/<id>/work` for everything else in the
- * unified hierarchy (kill, freeze, cpu time), and the limits sit on `work`: there where the
- * controllers are in v2, in `<root>/<id>` of each v1 hierarchy where they are not. Pid 1 has limits of
- * its own, on `init` or in `<root>/<id>.init` of v1: the workload can neither starve it nor have it
- * work for more than the sandbox may use. Knows nothing of storage or namespaces. Each call is a few short writes to the kernel. */
+ * In the unified hierarchy (kill, freeze, cpu time) a cell has `<root>/<id>/init` for its pid 1
+ * and `<root>/<id>/work` for everything else. The limits sit on `work` where controllers are in
+ * v2, and on `<root>/<id>` of each v1 hierarchy where they are not. Pid 1 has limits of its own,
+ * on `init`, or on `<root>/<id>.init` in v1: the workload can neither starve it nor make it work
+ * for more than the sandbox may use. Knows nothing of storage or namespaces. Each call is a few
+ * short writes to the kernel. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,24 +24,25 @@ void cgroup_host_free(struct cgroup_host *host); /* the kernel's directories sta
 DEFINE_FREEP(struct cgroup_host *, cgroup_host_free)
 int cgroup_host_remove(struct cgroup_host *host); /* our root groups, if they are empty */
 
-/* Cells whose groups are below another root of that name, from a daemon that was started otherwise, are found there by
- * all of what follows; new ones are made below our own. The other root goes with the last of them. */
+/* A former root: a daemon that was started with another name made cells below it. All calls
+ * below find those cells there; new ones are made below our own root. A former root goes with
+ * its last cell. */
 #define CGROUP_NAME_SIZE 64
 const char *cgroup_host_name(const struct cgroup_host *host);
 int cgroup_host_add_former(struct cgroup_host *host, const char *name, struct err *err);
-struct cgroup_host *cgroup_host_next(const struct cgroup_host *host); /* a former root; NULL */
-/* The name of the root that a cell's process is below, as the unified hierarchy has it; -ENOENT. */
+struct cgroup_host *cgroup_host_next(const struct cgroup_host *host); /* former root; NULL */
+/* The name of the root above a cell's process, from the unified hierarchy; -ENOENT. */
 int cgroup_root_of(pid_t pid, const char *id, char ret_name[CGROUP_NAME_SIZE]);
 
-/* What all cells may have together, for as long as the root group is there; 0: no limit. Where more
- * memory is in use than that, v1 answers -EBUSY and keeps the former limit, v2 ends processes. */
+/* Limit all cells together, for as long as the root group exists; 0: no limit. If more memory is
+ * in use, v1 answers -EBUSY and keeps the old limit, v2 kills processes. */
 int cgroup_host_limit(struct cgroup_host *host, uint64_t memory_bytes, uint64_t pids,
                       struct err *err);
 
 bool cgroup_host_has(const struct cgroup_host *host, enum cgroup_controller c);
 bool cgroup_host_is_v2(const struct cgroup_host *host, enum cgroup_controller c);
 bool cgroup_host_has_unified(const struct cgroup_host *host);
-int cgroup_host_group(const struct cgroup_host *host); /* our root group there, borrowed; -1 */
+int cgroup_host_group(const struct cgroup_host *host); /* our unified root, borrowed; -1 */
 
 struct cgroup_limits {
     uint64_t memory_bytes; /* 0 leaves a limit as it is */
@@ -54,7 +56,7 @@ struct cgroup_fds {
     int work_group;                /* likewise, for the workload */
     int oom;                       /* the file that counts OOM kills; -1 without memory */
     int procs[CGROUP_CONTROLLERS]; /* to join the workload's v1 groups: write "0"; -1 if none */
-    int init_procs[CGROUP_CONTROLLERS]; /* likewise, pid 1's own */
+    int init_procs[CGROUP_CONTROLLERS]; /* likewise, of pid 1 */
     int ns; /* a cgroup namespace that pid 1 must be born in; -1 where one of its own making does */
 };
 #define CGROUP_FDS_INIT                                \
@@ -83,7 +85,7 @@ int cgroup_reopen(struct cgroup_host *host, const char *id, struct cgroup_fds *r
                   struct err *err);
 /* A cell's group in the unified hierarchy, which holds "init" and "work"; owned. */
 int cgroup_open(struct cgroup_host *host, const char *id);
-/* Out of the v1 groups of the work, into those of its own: a pid 1 that was born with the work. */
+/* Move a pid 1 that was restored among the work out of the work's v1 groups into its own. */
 void cgroup_leave_v1(struct cgroup_host *host, const char *id, pid_t pid);
 
 struct cgroup_usage {

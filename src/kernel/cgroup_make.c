@@ -111,7 +111,7 @@ static int make_unified(struct cgroup_host *h, const char *id, uint32_t owner,
     return 0;
 }
 
-/* Pid 1 joins it by itself, as commands join the workload's. */
+/* Pid 1 joins its group by itself, as commands join the workload's. */
 static int make_init_v1(struct cgroup_host *h, const char *id, int c, struct cgroup_fds *fds,
                         struct err *err)
 {

@@ -6,9 +6,9 @@
 /* Where delegation ends at namespaces, nobody inside one may write to its root's own files, not even CRIU, which has to
  * see groups as the cell does and freezes them. So the root is the cell's group, and all of the cell is below this. */
 #define CGROUP_BOUNDED "cell"
-#define CGROUP_INIT_SUFFIX ".init" /* of pid 1's group in v1, behind the cell's id */
-#define CGROUP_INIT_NAME_SIZE 96   /* of both */
-#define CGROUP_STAT_SIZE 4096      /* enough for each file that is read: memory.stat is not */
+#define CGROUP_INIT_SUFFIX ".init" /* ends the name of pid 1's group in v1: "<id>.init" */
+#define CGROUP_INIT_NAME_SIZE 96   /* of id and suffix */
+#define CGROUP_STAT_SIZE 4096      /* enough for each file that we read; not for memory.stat */
 
 extern const char *const cgroup_names[CGROUP_CONTROLLERS];
 
@@ -20,23 +20,24 @@ struct cgroup_host {
     int parents[CGROUP_CONTROLLERS + 1]; /* the hierarchies' own roots, unified last */
     char unified_options[256];           /* that the unified hierarchy is mounted with */
     char name[CGROUP_NAME_SIZE];
-    struct cgroup_host *former; /* a list of other roots that cells of ours may be below */
+    struct cgroup_host *former; /* a list of former roots */
 };
 
-/* The root that this cell's groups are below: a former one, or our own. */
 void cgroup_drop_root(struct cgroup_host *h); /* its directories, if they are empty */
+/* The root that this cell's groups are below: a former one, or our own. */
 struct cgroup_host *cgroup_home(struct cgroup_host *h, const char *id);
 
 /* Open (and with make: create) the directory `path` below dirfd; -errno. */
 int cgroup_open_group(int dirfd, const char *path, bool make);
-/* Whether pid 1 has a group of its own of this controller: it makes few processes, all for the work. */
+/* Whether pid 1 has its own group of this controller. Not for pids: it starts few processes, all
+ * for the work. */
 static inline bool cgroup_bounds_init(enum cgroup_controller c)
 {
     return c != CGROUP_PIDS;
 }
 /* The name of pid 1's group in v1; -ENAMETOOLONG. */
 int cgroup_init_name(const char *id, char out[CGROUP_INIT_NAME_SIZE]);
-/* What pid 1 may have whatever the sandbox may. Each call is a no-op where there is no such group. */
+/* Pid 1's memory limit, whatever the sandbox's. Does nothing where pid 1 has no group. */
 int cgroup_limit_init_memory(struct cgroup_host *h, const char *id);
 /* Hand the v2 controllers down to the children of `dirfd` ('+'), or no longer ('-'). A controller
  * that is not there is found missing when its limit is set, so failures need no word here. */

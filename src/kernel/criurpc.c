@@ -30,8 +30,8 @@
 #define GIVEN_FD 4 /* what it inherits beside that */
 #define CACHE_BEGUN "/run/criu.kdat.tmp"
 #define CACHE_WRITE_S 10
-#define QUIET_MS 7200000 /* between two of its words: all memory goes to the disk, or comes back */
-#define LEAVE_MS 10000   /* for it to let processes go and end */
+#define QUIET_MS 7200000 /* between two messages: all memory goes to disk, or comes back */
+#define LEAVE_MS 10000   /* for CRIU to let processes go and exit */
 
 /* Of CRIU's messages, by number. */
 enum { REQ_TYPE = 1, REQ_OPTS = 2, REQ_NOTIFY_SUCCESS = 3 };
@@ -231,9 +231,9 @@ static int next_answer(int sock, int pidfd, char *space, struct answer *ret)
 
 /* ---- the process ---- */
 
-/* What CRIU needs to take processes of a cell apart, or to build them again. It has no filter of calls and no
- * Landlock: the kernel shows a process's filters to none that is filtered itself, lets none that is confined
- * by paths trace one that is not, and the processes that it makes would keep both. */
+/* Capabilities that CRIU needs to dump and restore processes of a cell. CRIU has no filter of
+ * calls and no Landlock: the kernel does not show a process's filters to a filtered one, does
+ * not let a confined one trace one that is not, and restored processes would keep both. */
 static const int rights[] = {
     CAP_SYS_ADMIN,
     CAP_SYS_PTRACE,
@@ -356,8 +356,8 @@ static int converse(const struct criurpc *c, int sock, int pidfd, unsigned type,
     }
 }
 
-/* One that was killed leaves children that nobody ends. One that does not end by itself, now that
- * nobody listens to it, is killed. */
+/* Wait for CRIU, and kill it if it does not exit by itself now that nobody listens. A killed
+ * CRIU leaves children behind: kill its process group. */
 static void reap(pid_t pid, int pidfd)
 {
     siginfo_t info;

@@ -8,7 +8,7 @@
 #include "kernel/bpf.h"
 #include "kernel/btf.h"
 
-/* Where things lie in this kernel. */
+/* Offsets in this kernel's structures. */
 struct places {
     int net_of_sock; /* struct sock: its network namespace */
     int sock_of_socket;
@@ -36,8 +36,7 @@ static int find_places(const struct btf *btf, struct places *ret)
 
 static int load(int function, const struct bpf_insn *program, size_t n)
 {
-    /* Security hooks are for programs whose licence the kernel knows to be its own: these instructions may be used under
-     * either. */
+    /* The kernel loads programs for security hooks only under a licence compatible with its own. */
     union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_LSM,
                             .expected_attach_type = BPF_LSM_CGROUP,
                             .attach_btf_id = (uint32_t)function,
@@ -47,9 +46,9 @@ static int load(int function, const struct bpf_insn *program, size_t n)
     return bpf_do(BPF_PROG_LOAD, &attr);
 }
 
-/* In each of the programs 1 lets it be, 0 is EPERM.
+/* The programs return 1 to allow and 0 for EPERM.
  *
- * The first two arguments are who connects or sends, and who is to receive: struct sock, or struct socket that
+ * The first two arguments are the sender and the receiver: struct sock, or struct socket that
  * leads to one. */
 static int load_sockets(int function, const struct places *p, bool by_socket)
 {
@@ -80,8 +79,8 @@ static int load_send(int function, const struct places *p)
     return load_sockets(function, p, true);
 }
 
-/* The argument is the struct file that is being opened. Volumes are on btrfs; a cell's root is an overlay, where pipes are
- * the cell's own. */
+/* The argument is the struct file being opened. Volumes are on btrfs; a cell's root is an
+ * overlay, whose pipes are the cell's own. */
 static int load_open(int function, const struct places *p)
 {
     const struct bpf_insn program[] = {
@@ -100,7 +99,8 @@ static int load_open(int function, const struct places *p)
     return load(function, program, ARRAY_LEN(program));
 }
 
-/* Not a link, which would end with whoever holds it. Without a flag it takes the place of the one that is there. */
+/* Attach the program itself, not a link, which would end with its holder. Without a flag it
+ * replaces the one that is there. */
 static int attach(int group_fd, int program)
 {
     union bpf_attr attr = { .target_fd = (uint32_t)group_fd,

@@ -35,7 +35,7 @@ static int listen_at(const char *dir, int type)
     return type != SOCK_DGRAM && listen(fd, 8) < 0 ? -errno : fd;
 }
 
-/* 0, or why not. */
+/* 0, or the errno. */
 static int connect_to(const char *dir, int type)
 {
     struct sockaddr_un sa = address(dir, type);
@@ -50,7 +50,8 @@ static int send_to(const char *dir)
     return sendto(fd, "x", 1, 0, (struct sockaddr *)&sa, sizeof(sa)) < 0 ? errno : 0;
 }
 
-/* Listens in one network namespace, comes from there and then from another. 0: as `across` says. */
+/* Listen in one network namespace, connect from it and then from another. 0: the second
+ * connection ended as `across` says. */
 static int try_all(const char *dir, int across)
 {
     if (unshare(CLONE_NEWNET) < 0)
@@ -68,7 +69,7 @@ static int try_all(const char *dir, int across)
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
         if (connect_to(dir, types[i]) != across)
             return 5;
-    int pair[2]; /* of one namespace, and without a name */
+    int pair[2]; /* sockets of one namespace, without a path */
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0 || send(pair[0], "x", 1, 0) != 1)
         return 6;
     return send_to(dir) != across ? 7 : 0;

@@ -33,12 +33,12 @@ static int put_call(pid_t pid, registers r, const struct call *c)
     return ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &v) < 0 ? -errno : 0;
 }
 
-/* Back before the instruction, with what it was called with. */
+/* Step back before the instruction, with the registers it was called with. */
 static int put_back(pid_t pid, registers r)
 {
     struct iovec v = { &r, sizeof(r) };
     r.rax = r.orig_rax;
-    r.orig_rax = ~0ull; /* not in a call: nothing is restarted on its behalf */
+    r.orig_rax = ~0ull; /* not in a call, so that the kernel restarts none */
     r.rip -= 2;
     return ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &v) < 0 ? -errno : 0;
 }
@@ -73,7 +73,7 @@ static int put_back(pid_t pid, registers r)
 #endif
 
 #ifndef UNKNOWN_PROCESSOR
-/* On to the next stop at a call, at its begin or its end; signals that come meanwhile are passed on. */
+/* Continue to the next stop at a system call, entry or exit; pass signals on meanwhile. */
 static int next_stop(pid_t pid, unsigned char op, struct __ptrace_syscall_info *ret_info)
 {
     for (int pass = 0;;) {
@@ -130,7 +130,7 @@ int inject_euid(pid_t pid, uint32_t euid, struct err *err)
 {
     const struct call calls[] = {
         { SYS_setresuid, { -1, (long)euid, -1 } },
-        { SYS_setfsuid, { 0, 0, 0 } }, /* which went along */
+        { SYS_setfsuid, { 0, 0, 0 } }, /* it followed the effective id */
     };
     int r = seize(pid);
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(calls); i++)

@@ -1,14 +1,15 @@
-/* inject - other user ids for a process that runs somebody else's program.
+/* inject - changes the user ids of a process that runs somebody else's program.
  *
- * CRIU insists on being root when it starts, but the user namespace that it makes, or reaches into, is of
- * the id that it acts as (kernel/userns.h). So it is stopped at its next system call, makes ours first,
- * and goes on with its own as if nothing had been. Blocks for as long as it is on its way to that call. */
+ * CRIU insists on being root when it starts, but the user namespace that it makes, or reaches
+ * into, must belong to the cell's host id (kernel/userns.h). So CRIU is stopped at its next
+ * system call, makes ours first, and goes on with its own as if nothing had happened. Blocks
+ * until CRIU reaches that call. */
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
-/* `pid` has one thread and SECBIT_NO_SETUID_FIXUP, so that it keeps its capabilities. What it
- * makes in file systems stays root's. -ENOSYS on a processor that this is not written for. */
+/* `pid` has one thread and SECBIT_NO_SETUID_FIXUP, so that it keeps its capabilities. Files that
+ * it makes stay root's. -ENOSYS on processors other than x86-64 and aarch64. */
 int inject_euid(pid_t pid, uint32_t euid, struct err *err);

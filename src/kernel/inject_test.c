@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 
-/* Answers each byte with the ids it acts as. */
+/* Answers each byte with its effective ids. */
 static _Noreturn void answer(int fd)
 {
     char byte;

@@ -29,7 +29,7 @@ DEFINE_FREEP(scmp_filter_ctx, seccomp_release)
 
 /* clang-format off */ /* lists to be read by group, not a name a line */
 
-/* Allowed whatever their arguments. Calls this libseccomp does not know yet are passed over: they
+/* Allowed with any arguments. Calls that this libseccomp does not know yet are passed over: they
  * answer ENOSYS (write_prelude). */
 static const char *const allowed[] = {
     /* files and directories */
@@ -199,13 +199,13 @@ static int build(scmp_filter_ctx ctx, const struct seccomp_cookie *cookie)
 
 /* ---- calls without a name ---- */
 
-/* libseccomp has one answer for all that no rule names, and here that is EPERM. A call that is newer
- * than the library must answer ENOSYS instead, as an older kernel does: C libraries fall back on that
- * answer alone. So these few instructions run before the library's: they send numbers that it
- * has no name for (the end of its table, and its gaps) to ENOSYS and all others on to it. Numbers
- * of another architecture are the library's to refuse. */
+/* libseccomp has one answer for every call that no rule names, and here that is EPERM. A call
+ * that is newer than the library must answer ENOSYS, as an older kernel does: C libraries fall
+ * back on that answer alone. So a few instructions run before the library's: numbers that the
+ * library has no name for (the end of its table, and its gaps) get ENOSYS, and all others go on
+ * to it. The library refuses numbers of another architecture. */
 #define GAPS_MAX 8       /* x86-64 and aarch64 have three at most, the open end included */
-#define NUMBERS_MAX 4096 /* well above any table: from there on nothing has a name */
+#define NUMBERS_MAX 4096 /* well above any table: no number from there on has a name */
 #define PRELUDE_MAX (3 + 2 * GAPS_MAX + 2)
 
 struct gap {
@@ -220,14 +220,14 @@ static bool has_name(int nr)
     return named;
 }
 
-/* Returns how many there are. The last one is open: every number from its first on. */
+/* Returns the number of gaps. The last one is open: every number from its first on. */
 static size_t find_gaps(struct gap gaps[GAPS_MAX])
 {
     size_t n = 0;
     bool inside = false;
     for (int nr = 0; nr < NUMBERS_MAX; nr++) {
         bool named = has_name(nr);
-        if (!named && !inside && n == GAPS_MAX - 1) /* the rest stays with the library: EPERM */
+        if (!named && !inside && n == GAPS_MAX - 1) /* the rest goes to the library: EPERM */
             n--;
         if (!named && !inside)
             gaps[n++] = (struct gap){ (uint32_t)nr, 0 };
@@ -263,7 +263,7 @@ static size_t write_prelude(struct sock_filter out[PRELUDE_MAX])
     return n;
 }
 
-/* The exported program in fd, behind the instructions that libseccomp cannot say. */
+/* Put the exported program in fd behind the instructions that libseccomp cannot express. */
 static int put_behind_prelude(int fd, size_t size, struct sock_fprog **ret_prog, struct err *err)
 {
     struct sock_filter

@@ -8,15 +8,15 @@
 
 #include "base/cleanup.h"
 
-/* An int is looked at as the kernel does: its low half (both architectures are little-endian). libseccomp
- * compares 64 bits, so "all but this one" would let it pass with a bit set above. */
+/* Compare the low half of an int, as the kernel does (both architectures are little-endian).
+ * libseccomp compares 64 bits, so a high bit would get past "all but this value". */
 #define LOAD(member_) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member_))
 #define SKIP_UNLESS(value_, n_) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value_, 0, n_)
 #define SKIP_IF(value_, n_) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value_, n_, 0)
 #define SKIP_UNLESS_BIT(value_, n_) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, value_, 0, n_)
 #define REFUSE(errno_) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (errno_))
 
-/* Numbers of another architecture that match are refused by the list anyway. */
+/* The list behind these refuses another architecture's numbers anyway. */
 static const struct sock_filter rules[] = {
     LOAD(nr),
     SKIP_UNLESS(SYS_setsockopt, 8),

@@ -15,24 +15,24 @@
 #define INIT_PID 1
 #define NO_SIGNAL (-1)
 
-/* A call is refused when this argument has this value. */
+/* A call that is refused when this argument has this value. */
 static const struct guard {
     uint32_t nr;
     uint8_t arg;
     uint32_t value;
-    int8_t signal; /* the argument that holds a signal: 0 only asks whether pid 1 is there */
+    int8_t signal; /* the argument that holds a signal: signal 0 only asks whether pid 1 exists */
 } guards[] = {
     { SYS_prlimit64, 0, INIT_PID, NO_SIGNAL },
     { SYS_sched_setaffinity, 0, INIT_PID, NO_SIGNAL },
     { SYS_sched_setattr, 0, INIT_PID, NO_SIGNAL },
     { SYS_sched_setparam, 0, INIT_PID, NO_SIGNAL },
     { SYS_sched_setscheduler, 0, INIT_PID, NO_SIGNAL },
-    /* By process or group; and by user, of whom init may be one of the processes. */
+    /* By process or group; and by user, since init may be among that user's processes. */
     { SYS_setpriority, 1, INIT_PID, NO_SIGNAL },
     { SYS_setpriority, 0, PRIO_USER, NO_SIGNAL },
     { SYS_ioprio_set, 1, INIT_PID, NO_SIGNAL },
     { SYS_ioprio_set, 0, IOPRIO_WHO_USER, NO_SIGNAL },
-    /* Init has all signals blocked, so they would pile up. */
+    /* Init blocks all signals, so they would pile up. */
     { SYS_kill, 0, INIT_PID, 1 },
     { SYS_tkill, 0, INIT_PID, 1 },
     { SYS_tgkill, 1, INIT_PID, 2 },
@@ -56,7 +56,7 @@ size_t seccomp_guard(struct sock_filter out[SECCOMP_GUARD_MAX])
     for (size_t i = 0; i < ARRAY_LEN(guards); i++) {
         const struct guard *g = &guards[i];
         bool by_signal = g->signal != NO_SIGNAL;
-        uint8_t rest = by_signal ? 6 : 4; /* instructions that only this call runs */
+        uint8_t rest = by_signal ? 6 : 4; /* instructions for this call alone */
         assert(n + 1 + rest < SECCOMP_GUARD_MAX);
         out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, g->nr, 0, rest);
         if (by_signal) {

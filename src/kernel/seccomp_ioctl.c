@@ -22,15 +22,16 @@
 #error "which architecture's system calls are these?"
 #endif
 
-/* Faking input to a shared terminal is the classic way out of one; the console is not the sandbox's; a line
- * discipline is a module that the kernel loads for whoever asks; a socket's network namespace is nobody's business. These say
- * EPERM: the kernel has them. */
+/* Refused with EPERM, since the kernel has them: faking input to a shared terminal is the
+ * classic way out; the console is not the sandbox's; a line discipline makes the kernel load a
+ * module; a socket's network namespace must not be entered. */
 static const uint32_t never[] = { TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD, SIOCGSKNS };
 
-/* A number's second byte says whose it is. The upper half of each is for devices: tunnels, bridges, a driver's own. */
+/* The second byte of a request says which subsystem it belongs to. The upper half of each type
+ * is for devices: tunnels, bridges, a driver's own. */
 static const uint32_t types[] = {
-    'T',  /* terminals; and what every descriptor has: FIONREAD, FIONBIO, FIOCLEX */
-    0x89, /* sockets and interfaces; the kernel asks for a capability where one is changed */
+    'T',  /* terminals; also FIONREAD, FIONBIO, FIOCLEX of every descriptor */
+    0x89, /* sockets and interfaces; changing one needs a capability */
     '!',  /* a program that judges its children's system calls (seccomp's listener) */
 };
 #define TYPE_MASK 0xff80u
@@ -62,7 +63,7 @@ static void load(struct rules *r, size_t offset)
     add(r, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
 }
 
-/* Each jump leads to an end that is placed after all of them. */
+/* Each jump leads to an ending that is placed after all of them. */
 static void jump_if(struct rules *r, uint32_t value, size_t to)
 {
     assert(to > r->n && to - r->n - 1 <= UINT8_MAX);
@@ -76,14 +77,14 @@ size_t seccomp_ioctl_rules(struct sock_filter out[SECCOMP_IOCTL_MAX])
     const size_t refuse = HEAD + ARRAY_LEN(never) + ARRAY_LEN(single) + MASK + ARRAY_LEN(types);
     const size_t forbid = refuse + 1, allow = refuse + 2, after = refuse + 3;
     struct rules r = { out, 0 };
-    /* Another architecture's numbers are for the rest of the filter, which knows them. */
+    /* Pass other calls and other architectures on to the rest of the filter. */
     load(&r, offsetof(struct seccomp_data, nr));
     add(&r, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0,
                                          (uint8_t)(after - 2)));
     load(&r, offsetof(struct seccomp_data, arch));
     add(&r,
         (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 0, (uint8_t)(after - 4)));
-    load(&r, offsetof(struct seccomp_data, args[1])); /* its lower half: both are little-endian */
+    load(&r, offsetof(struct seccomp_data, args[1])); /* the low half: little-endian */
     for (size_t i = 0; i < ARRAY_LEN(never); i++)
         jump_if(&r, never[i], forbid);
     for (size_t i = 0; i < ARRAY_LEN(single); i++)

@@ -101,8 +101,8 @@ static int try_io_uring(void)
     return syscall(SYS_io_uring_setup, 1, NULL) < 0 ? errno : 0;
 }
 
-/* Numbers that no libseccomp of today names: the end of its table, a gap on x86-64, and what only
- * another kernel has. */
+/* Numbers that no libseccomp of today names: the end of its table, a gap on x86-64, and a number
+ * that no architecture of the common table has. */
 static int try_unnamed(void)
 {
     static const long numbers[] = { 600, 2000, 100000, 0x3fffffff, 0x40000001, 0x7fffffff };
@@ -147,7 +147,7 @@ static int try_reuseport_filter(void)
     return try_attach(SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF);
 }
 
-/* The kernel looks at the low half of an int. */
+/* The kernel reads the low half of an int: a high bit must not disguise an option. */
 static int try_socket_filter_in_disguise(void)
 {
     return try_attach(SOL_SOCKET | 1L << 32, SO_ATTACH_FILTER | 1L << 40);
@@ -214,10 +214,10 @@ TEST(the_filter_lets_only_the_usual_sockets_be_made)
     CHECK_EQ(under_filter(try_usual_sockets), 0);
 }
 
-#define ABOVE 0x100000000L /* the kernel does not look at it */
+#define ABOVE 0x100000000L /* the kernel does not look at this bit */
 
-/* How many of these calls, which all touch pid 1 of the test's machine, get through; in no case do they
- * change anything there. */
+/* Count the calls on pid 1 of the test's machine that get through; none of them would change
+ * anything there. */
 static int try_pid_1(void)
 {
     static const long calls[][5] = {
@@ -250,7 +250,7 @@ static int try_pid_1(void)
     return through;
 }
 
-/* The same of oneself, by any name, and of others. */
+/* The same calls on oneself, by each name, and on others, must pass. */
 static int try_others(void)
 {
     struct rlimit lim;
@@ -273,8 +273,8 @@ TEST(clone3_is_for_whoever_knows_the_cookie)
     CHECK_EQ(under_filter(try_clone3_with_cookie), EINVAL);
 }
 
-/* On no descriptor at all: the kernel would say EBADF, so every other answer is the filter's, and nothing happens where
- * there is none. The kernel looks at the lower 32 bits of a request alone, and so must the filter. */
+/* Use a descriptor that is not open: without a filter the kernel says EBADF, and nothing
+ * happens. The kernel reads the lower 32 bits of a request, and so must the filter. */
 static int all_answer(const unsigned long *requests, size_t n, int error)
 {
     char args[4096] = { 0 };

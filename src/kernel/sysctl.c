@@ -15,9 +15,9 @@
 #define LOG_MODULE "sysctl"
 #define PATH_SIZE 96
 #define TEXT_SIZE 96
-#define AIO_EVENT_BYTES 32 /* of a ring, charged to its owner: more events than fit in memory */
-#define TERMINALS 1048576  /* the kernel's largest */
-#define PROCESSES 4194304  /* likewise, on 64 bits */
+#define AIO_EVENT_BYTES 32 /* of a ring, charged to its owner */
+#define TERMINALS 1048576  /* the kernel's maximum */
+#define PROCESSES 4194304  /* the kernel's maximum on 64 bits */
 
 static int sysctl_read(const char *name, char text[TEXT_SIZE])
 {
@@ -56,7 +56,7 @@ static void raise_to(const char *name, uint64_t wanted)
     tell(name, before, after, sysctl_write(name, after));
 }
 
-/* Three numbers in pages: where the kernel is at ease, where it begins to save, where it refuses. */
+/* Three numbers in pages: no pressure below, pressure from, and the limit. */
 static void raise_pages(const char *name, uint64_t pages)
 {
     char before[TEXT_SIZE], after[TEXT_SIZE];
@@ -69,8 +69,8 @@ static void raise_pages(const char *name, uint64_t pages)
     tell(name, before, after, sysctl_write(name, after));
 }
 
-/* The room for compiled filters. The kernel has a largest value that it tells nobody; what it begins
- * with is a half or a quarter of that. */
+/* Raise the room for compiled filters. The kernel does not tell its maximum; the initial value
+ * is a half or a quarter of it. */
 static void raise_filters(void)
 {
     static const char name[] = "net/core/bpf_jit_limit";
@@ -78,7 +78,7 @@ static void raise_filters(void)
     if (sysctl_read(name, before) < 0)
         return;
     uint64_t now = strtoull(before, NULL, 10), page = (uint64_t)sysconf(_SC_PAGESIZE);
-    for (int parts = 16; parts > 4; parts--) { /* in quarters of what it is */
+    for (int parts = 16; parts > 4; parts--) { /* in quarters of the present value */
         (void)snprintf(after, sizeof(after), "%" PRIu64, now / 4 * (uint64_t)parts - 2 * page);
         if (sysctl_write(name, after) == 0) {
             tell(name, before, after, 0);

@@ -25,7 +25,7 @@ pid_t userns_clone(struct clone_args *args, uint32_t owner)
         return 0;
     pid = pid < 0 ? -errno : pid;
     if (seteuid(0) < 0)
-        abort(); /* nothing that comes later expects to be somebody else */
+        abort(); /* no later code expects another id */
     return pid;
 }
 
@@ -55,8 +55,8 @@ void userns_bound_limits(void)
         struct rlimit now;
         if (getrlimit(limits[i].what, &now) < 0 || now.rlim_cur <= limits[i].most)
             continue;
-        /* The soft one is what the kernel takes. The hard one stays: a checkpoint's processes may have had
-         * as much, and nobody inside has the right to raise it. */
+        /* The kernel reads the soft limit. The hard one stays: processes of a checkpoint may
+         * have had as much, and nobody inside may raise it. */
         now.rlim_cur = limits[i].most;
         (void)setrlimit(limits[i].what, &now);
     }
