@@ -19,7 +19,8 @@
 #define LOG_MODULE "cells"
 #define STALE_TRIES 100 /* of 10 ms */
 
-/* A daemon that was started otherwise has made its groups below another root: there it is limited, frozen and ended. */
+/* A daemon that was started with another --cgroup made the cell's groups below another root:
+ * limit, freeze and end the cell there. */
 void cells_find_groups(struct keeper *k, const char *id, const struct record *rec)
 {
     char name[CGROUP_NAME_SIZE];
@@ -39,7 +40,7 @@ static void remove_stale_group(const char *id, void *arg)
     struct keeper *k = arg;
     if (cell_find(k, id) || buckets_have(k, id))
         return;
-    /* A child that was never released may still be leaving: its group goes only after it. */
+    /* A child that was never released may still be exiting; remove its group after it. */
     (void)cgroup_kill(k->cgroups, id);
     for (int i = 0; cgroup_remove(k->cgroups, id) < 0 && i < STALE_TRIES; i++)
         (void)poll(NULL, 0, 10);

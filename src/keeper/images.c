@@ -181,7 +181,7 @@ void images_cancel(struct keeper *k, const char *id)
 {
     for (struct unpack_job *job = k->jobs; job; job = job->next)
         if (job->op == KEEPER_DIFF && strcmp(job->id, id) == 0)
-            (void)kill(job->pid, SIGKILL); /* its report ends, and tells who asked */
+            (void)kill(job->pid, SIGKILL); /* the end of its report answers the caller */
 }
 
 static void finish(struct unpack_job *job, int r, const struct keeper_reply *found,

@@ -32,7 +32,7 @@ struct keeper {
     struct cgroup_host *cgroups;
     struct ns_host *ns;
     struct execs *execs; /* NULL: this machine does not count programs */
-    bool fenced;         /* sockets do not lead from one cell to another (kernel/fence.h) */
+    bool fenced;         /* unix sockets cannot connect two cells (kernel/fence.h) */
     struct sweeper sweeper;
     int cells_dir;       /* <run>/cells */
     uint32_t client_uid; /* who may connect: warrend */
@@ -76,7 +76,7 @@ void server_notify_bucket(struct keeper *k, const char *id, const char *volume);
 /* ---- cells*.c ---- */
 int cells_adopt(struct keeper *k, struct err *err); /* what a former keeper left running */
 struct record;
-/* Where the groups are of what a former keeper left running. */
+/* Find the control groups of a cell that a former keeper left running. */
 void cells_find_groups(struct keeper *k, const char *id, const struct record *rec);
 void cells_make(struct conn *c);
 void cells_end(struct conn *c); /* STOP and DELETE */
@@ -131,7 +131,7 @@ void points_put(struct conn *c);
 void points_box(struct conn *c);
 void points_remove(struct conn *c);
 void points_list(struct conn *c);
-/* Give up a checkpoint of a cell that ends: nobody waits for its processes to stand still. */
+/* Cancel the checkpoint of a cell that ends, instead of waiting until its processes stand still. */
 void points_cancel(struct keeper *k, const char *id);
 /* Its memory is on disk some time soon. */
 void points_write_out(struct keeper *k, const char *point);
@@ -141,7 +141,7 @@ bool points_changed(struct keeper *k, const char *id, const char *point);
 /* ---- images.c ---- */
 void images_layer(struct conn *c);
 void images_diff(struct conn *c);
-void images_cancel(struct keeper *k, const char *id); /* its DIFF: the cell ends */
+void images_cancel(struct keeper *k, const char *id); /* cancel the DIFF of a cell that ends */
 void images_split(struct conn *c);
 void images_changes(struct conn *c);
 void images_point_read(struct conn *c);

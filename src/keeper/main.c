@@ -151,8 +151,8 @@ static int take_lock(const struct config *c, struct err *err)
     return fd; /* held for as long as we live */
 }
 
-/* Under another name until it is the client's and listens: a daemon that looks for us in between waits for an absent
- * keeper, and gives up on one that refuses it. */
+/* Bind under another name until the socket belongs to the client and listens: a daemon waits for
+ * a keeper that is absent, but gives up on one that refuses it. */
 static int make_socket(const struct config *c, struct err *err)
 {
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -224,8 +224,8 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     return r;
 }
 
-/* For the next daemon, which finds them gone and would take them for crashed. Before the first ends: if we are killed
- * in between, those that ended did so for this reason. */
+/* Tell the next daemon that a teardown ended the cells, or it would take them for crashed.
+ * Written before the first one ends, in case we are killed in between. */
 static int note_end(const struct config *c, struct err *err)
 {
     char path[PATH_MAX + sizeof(KEEPER_ENDED_FILE) + 1], text[32];
@@ -253,7 +253,7 @@ static int teardown(const struct config *c, struct keeper *k, struct err *err)
     return r < 0 ? err_set(err, -r, "cannot remove the control groups") : 0;
 }
 
-/* No number of sandboxes takes all of the machine: what the host itself needs stays. */
+/* Bound all sandboxes together, so that the host keeps what it needs. */
 static void bound_all(const struct config *c, struct keeper *k)
 {
     struct err err = ERR_INIT;

@@ -111,7 +111,7 @@ TEST(meta_refuses_what_is_not_a_description)
         "name " NAME "\nmember one two\n",
         "name " NAME "\nsteered 2\n",
         "name " NAME "\nuptime soon\n",
-        "name " NAME "\nmount shown /etc/passwd\n", /* nothing stands in for it */
+        "name " NAME "\nmount shown /etc/passwd\n", /* has no stand-in */
         "name " NAME "\nid x\n",
         "name " NAME "\nword\n",
     };

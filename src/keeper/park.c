@@ -19,10 +19,10 @@
 #include "kernel/netns.h"
 #include "wire/wire.h"
 
-/* For all of a conversation: init may be out of the workload's reach, but not out of its load. */
+/* For a whole conversation: programs inside cannot reach init, but can slow it down. */
 #define LINE_WAIT_MS 10000
 #define PING_WAIT_MS 1000
-#define RETURN_WAIT_MS 5000 /* it has nothing else to do */
+#define RETURN_WAIT_MS 5000 /* init has nothing else to do */
 #define NOTE_SIZE 96
 
 void parked_close(struct parked *p)

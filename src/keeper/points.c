@@ -225,7 +225,7 @@ static void begin(struct conn *conn)
     conn_keep(conn, &job->asker);
 }
 
-/* CRIU holds every process of the cell, and lets go of a killed one only when it ends itself. */
+/* CRIU traces every process of the cell: killed ones end only when CRIU lets go. */
 static void end_criu(struct keeper *k, const char *id)
 {
     struct park_note note;
@@ -248,7 +248,7 @@ void points_cancel(struct keeper *k, const char *id)
         if (job->task.k != k || job->req.op != KEEPER_POINT_PUT || strcmp(job->req.id, id) != 0)
             continue;
         end_criu(k, id);
-        job->frozen = false; /* it is thawed when it is killed */
+        job->frozen = false; /* killing the cell thaws it */
         leave_jobs(job);
         task_done(&job->task);
         drop_half(job);

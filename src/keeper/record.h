@@ -15,7 +15,7 @@ struct record {
     uint64_t start_time; /* field 22 of /proc/<pid>/stat */
     uint32_t uid_base;
     char image[KEEPER_IMAGE_SIZE];
-    char cgroup[CGROUP_NAME_SIZE]; /* "": written by a version that did not say */
+    char cgroup[CGROUP_NAME_SIZE]; /* "": an earlier version wrote the record */
 };
 
 int record_start_time(pid_t pid, uint64_t *ret_time); /* -ESRCH */

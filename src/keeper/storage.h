@@ -25,8 +25,8 @@ struct storage;
 int storage_open(const char *data_dir, struct storage **ret_st, struct err *err);
 void storage_free(struct storage *st);
 DEFINE_FREEP(struct storage *, storage_free)
-/* In a process that only works on the storage: close every descriptor but its own, `also` and the
- * three standard ones. */
+/* In a process that only works on the storage: close every descriptor but the storage's own,
+ * `also` and the three standard ones. */
 void storage_close_others(const struct storage *st, int also);
 
 /* In a process that has entered another mount namespace: what is held open is of this one, where it can be
@@ -86,7 +86,7 @@ int storage_volume(struct storage *st, const char *id, int *ret_fd, struct err *
 /* What it and its checkpoints take; what they share counts once. */
 uint64_t storage_volume_used(struct storage *st, const char *id);
 int storage_volume_trash(struct storage *st, const char *id, struct err *err); /* missing is fine */
-/* What lies in subvolumes inside of volumes counts for these. */
+/* Count subvolumes that lie inside a volume for the volume's quota. */
 void storage_volumes_count_nested(struct storage *st);
 /* Of volumes as of boxes, above. storage_volume_restore: in place of the files of one that is there, which nobody
  * may be using, or of a new one. */

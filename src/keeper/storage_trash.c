@@ -27,7 +27,7 @@ static void note_dead(struct entries *e, uint64_t entry)
         size_t size = e->size ? e->size * 2 : 64;
         uint64_t *p = size > DEAD_MAX ? NULL : realloc(e->p, size * sizeof(*p));
         if (!p)
-            return; /* it stays in the books: a few bytes */
+            return; /* its quota entry stays: a few bytes */
         e->p = p;
         e->size = size;
     }
@@ -41,7 +41,7 @@ static int open_subvolume(int dir, const char *name)
     return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* A move changes its "..", which a read-only one does not let happen. */
+/* Moving a subvolume changes its "..", which a read-only one refuses. */
 static bool make_writable(int dir, const char *name)
 {
     _cleanup_fd_ int fd = open_subvolume(dir, name);
@@ -55,7 +55,7 @@ static void on_nested_gone(uint64_t inner, void *arg)
         note_dead(&st->dead, inner);
 }
 
-/* With the subvolumes in it, which a volume of an earlier version may have: a sandbox could make them. */
+/* Delete a subvolume and those inside it, which sandboxes could make under an earlier version. */
 static int delete_whole(struct storage *st, int dir, const char *name, struct err *err)
 {
     int r = btrfs_subvol_delete(dir, name, err);

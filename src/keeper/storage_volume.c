@@ -124,7 +124,7 @@ int storage_volume_trash(struct storage *st, const char *id, struct err *err)
     char name[STORAGE_NAME_SIZE]; /* the sweeper strikes its group by it */
     (void)snprintf(name, sizeof(name), TRASH_VOLUME "%s", id);
     if (renameat2(st->volumes, id, st->trash, name, RENAME_NOREPLACE) == 0 || errno == ENOENT)
-        return 0; /* else the group's entry stays in the books: a few bytes */
+        return 0; /* on failure the group's entry stays: a few bytes */
     return storage_move_to_trash(st, st->volumes, id, err);
 }
 
@@ -157,7 +157,8 @@ static int look_into(const char *id, void *arg)
     return 0;
 }
 
-/* Sandboxes could make them under an earlier version. They hold files of the user's, so they stay. */
+/* Sandboxes could make subvolumes under an earlier version. They hold the user's files, so they
+ * stay, and count. */
 void storage_volumes_count_nested(struct storage *st)
 {
     if (st->quota)

@@ -56,8 +56,9 @@ static int patience(const struct dirty *d)
     return d->n && left < 0 ? 0 : (int)left;
 }
 
-/* Up to a batch of what is waiting. A message is received only when there is room for it: one that is received
- * and then left aside would keep its descriptor, and a deleted sandbox's files with it. False: nobody sends any more. */
+/* Take up to a batch of waiting messages. Receive a message only when there is room for it: one
+ * that is received and left aside would keep its descriptor open, and with it a deleted
+ * sandbox's files. False: the keeper is gone. */
 static bool take_batch(int sock, struct dirty *d)
 {
     for (int i = 0; i < BATCH_MAX && fd_wait(sock, POLLIN, 0) > 0; i++) {
@@ -99,8 +100,8 @@ int sweeper_start(struct sweeper *s, struct storage *storage, struct err *err)
         return err_set(err, errno, "cannot make a socket pair");
     pid_t pid = fork();
     if (pid == 0) {
-        /* One that replaces another is forked from a keeper with cells, whose descriptors would keep
-         * them alive in here. */
+        /* A replacement is forked from a keeper that has cells: its copies of their descriptors
+         * would keep them alive. */
         storage_close_others(storage, sv[1]);
         run(sv[1], storage);
     }
