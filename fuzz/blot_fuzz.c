@@ -29,7 +29,8 @@ static void feed(struct blot_words *w, const char *p, size_t n, size_t piece, st
     blot_done(&b);
 }
 
-/* In another case, or backwards, where it is long enough to be looked for so. */
+/* Whether the secret shows in another case or backwards, if it is long enough to be looked for
+ * in these forms. */
 static bool shows_loosely(const struct buf *out, const char *secret, size_t len)
 {
     char back[32];

@@ -1,5 +1,5 @@
-/* conn_fuzz - requests on one connection, one after another: what is read of them must not
- * depend on how the bytes arrive. The first byte of the input says where they are cut in two. */
+/* conn_fuzz - requests on one connection, one after another: the same bytes must be read the
+ * same however they arrive. The first byte of the input says where the rest is cut in two. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ static uint64_t add(uint64_t hash, const void *p, size_t n)
 struct reading {
     struct conn *c;
     bool in_body;
-    int result; /* below zero: over */
+    int result; /* below zero: the connection is over */
     uint64_t seen;
 };
 
@@ -41,7 +41,7 @@ static void note_head(struct reading *r)
     }
 }
 
-/* As far as the bytes that are there go. */
+/* Read requests as far as the bytes go. */
 static void go_on(struct reading *r)
 {
     while (r->result >= 0) {
