@@ -107,8 +107,8 @@ static void print_table(const struct report *r)
     (void)printf("\n%zu held, %zu broke, %zu not applicable here, %zu could not run.\n", r->held,
                  r->broke, r->not_here, r->errors);
     (void)printf(
-        "NEIGHBOUR: another team's exec meanwhile, over the same alone: the median and the "
-        "99th of a hundred.\n");
+        "NEIGHBOUR: how much longer another team's exec took meanwhile, as a factor: the median and "
+        "the 99th percentile.\n");
 }
 
 int report_end(struct report *r)
