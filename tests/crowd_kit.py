@@ -24,7 +24,7 @@ TRICKLE = {"slow": SLOW, "body": BODY}
 
 @contextlib.contextmanager
 def crowd(kind, n, port):
-    """So many connections from eight addresses, held until the end of the block."""
+    """Hold this many connections from eight addresses until the end of the block."""
     child = subprocess.Popen([sys.executable, "-B", __file__, kind, str(n), str(port)], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     try:

@@ -1,5 +1,5 @@
-"""Requests that two readers could understand differently: the API refuses them as previews do, by whatever way and in
-whatever place on a connection they come, and closes."""
+"""The API refuses requests that two readers could understand differently, as previews do, over TCP, TLS and the admin
+socket, first or later on a connection, and closes."""
 import contextlib
 import json
 import re
@@ -99,7 +99,7 @@ def read_all(s):
 
 @pytest.mark.parametrize("place", ("first", "second"))
 @pytest.mark.parametrize("way", ("tcp", "admin"))
-def test_what_could_be_read_two_ways_is_refused_and_ends_the_connection(daemon, way, place):
+def test_an_ambiguous_request_is_refused_and_ends_the_connection(daemon, way, place):
     wrong = []
     for name, hostile in HOSTILE.items():
         with dial(daemon, way) as s:
@@ -116,7 +116,7 @@ def test_what_could_be_read_two_ways_is_refused_and_ends_the_connection(daemon, 
     assert wrong == []
 
 
-def test_it_is_the_same_behind_tls(daemon):
+def test_an_ambiguous_request_is_refused_behind_tls(daemon):
     for name, hostile in HOSTILE.items():
         for place in "first", "second":
             with dial(daemon, "tls") as s:
@@ -128,7 +128,7 @@ def test_it_is_the_same_behind_tls(daemon):
             assert got.startswith(b"HTTP/1.1 400 ") and len(re.findall(rb"HTTP/1\.[01] \d{3} ", got)) == 1, (name, place, got[:200])
 
 
-def test_a_head_that_is_too_long_is_told_so(daemon):
+def test_a_head_that_is_too_long_gets_431(daemon):
     for head in (GET + b"A: " + b"x" * 40_000 + b"\r\n\r\n", GET + b"A: b\r\n" * 200 + b"\r\n",
                  b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"):
         with dial(daemon, "tcp") as s:
@@ -168,7 +168,7 @@ def test_a_head_in_pieces_and_a_body_in_pieces_are_put_together(daemon):
             assert head.startswith(b"HTTP/1.1 400 ") and json.loads(body)["error"]["code"] == "invalid_json"
 
 
-def test_a_client_that_asks_first_is_told_to_go_on(daemon):
+def test_a_client_that_expects_100_gets_it(daemon):
     with dial(daemon, "tcp") as s:
         s.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n")
         assert s.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -179,7 +179,7 @@ def test_a_client_that_asks_first_is_told_to_go_on(daemon):
         assert got.startswith(b"HTTP/1.1 401 ") and b"Connection: close" in got
 
 
-def test_old_clients_get_an_answer_and_the_end(daemon):
+def test_a_client_of_http_1_0_gets_an_answer_and_the_end(daemon):
     with dial(daemon, "tcp") as s:
         s.sendall(b"GET /v1/health HTTP/1.0\r\n\r\n")
         got = read_all(s)

@@ -123,7 +123,7 @@ def test_the_hosts_own_name_carries_the_secret_and_no_echo_shows_it(api, box, ec
 
 @pytest.fixture
 def answers(api, echo, secrets):
-    """It gets less than all of an answer; and nothing of one that no binding speaks of, as long as one says so."""
+    """A sandbox with bindings that each let less of an answer back."""
     bindings = [{"secret": "b-key", "host": HOST, "path": f"/{answer}/*", "as": "header", "header": "x-api-key", "answer": answer}
                 for answer in ("json-only", "status", "none")]
     sandbox = api.create(bindings=bindings, network="open")["id"]

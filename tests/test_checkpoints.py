@@ -55,7 +55,7 @@ def test_names_may_be_as_long_as_they_may(api, make):
 
 
 def test_no_way_gives_a_sandbox_a_name_that_looks_like_an_id(api, make):
-    """It could stand for another sandbox."""
+    """Such a name could stand for another sandbox."""
     box = make(image="tiny")["id"]
     mark = api.ok("POST", f"/v1/sandboxes/{box}/checkpoints", {})["id"]
     before = len(api.list()["sandboxes"])

@@ -1,4 +1,4 @@
-"""What the processes of the host have given up, as the kernel sees it; and that Warren works without it."""
+"""The kernel shows what Warren's own processes have given up, and Warren works without it."""
 import os
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def children(pid):
 
 @pytest.fixture(scope="module")
 def processes(daemon):
-    """By name: the daemon, its launchers, and what those started."""
+    """Pids by name: the daemon, its launchers, and what those started."""
     found = {"warrend": daemon.process.pid}
     for launcher in daemon.launcher():
         program = next(c for c in children(launcher) if status(c)["Name"] in ("warren-keeper", "warren-broker"))
@@ -68,7 +68,7 @@ def test_the_keeper_keeps_what_cells_need_and_no_more(processes):
         assert has(s[which], "SYS_ADMIN", "SYS_PTRACE", "SETUID", "CHOWN") == ["SYS_ADMIN", "SYS_PTRACE", "SETUID", "CHOWN"]
 
 
-def test_whoever_is_started_again_is_confined_again(daemon, processes):
+def test_a_restarted_process_is_confined_again(daemon, processes):
     broker = processes["warren-broker"]
     os.kill(broker, 9)
     launcher = processes["warren-broker's launcher"]
@@ -76,7 +76,7 @@ def test_whoever_is_started_again_is_confined_again(daemon, processes):
 
 
 def test_a_cell_still_has_its_own_rights(daemon):
-    """Its user namespace begins anew: the keeper's bound is not the cell's."""
+    """A cell's user namespace begins anew: the keeper's bounding set is not the cell's."""
     made = daemon.api.create(image="tiny")["id"]
     try:
         lines = dict(line.split(":", 1) for line in daemon.api.out(made, ["cat", "/proc/self/status"]).splitlines())

@@ -1,4 +1,4 @@
-"""More connections than there is room for: whoever has a key, and root, still get in, and the daemon still ends."""
+"""With more connections than there is room for, clients with a key and root still get in, and the daemon still stops."""
 import contextlib
 import json
 import re
@@ -16,7 +16,7 @@ from test_api_strict import read_all, read_answer
 
 @pytest.fixture
 def own():
-    """A daemon that need not live on."""
+    """A daemon of the test's own."""
     d = harness.Daemon()
     yield d
     d.close()
@@ -24,7 +24,7 @@ def own():
 
 @pytest.fixture(scope="module")
 def small():
-    """One with little room."""
+    """A daemon with room for few connections."""
     d = harness.Daemon("--connections", "64", "--connections-per-address", "32", "--connections-per-key", "8",
                        "--connections-without-key", "8")
     yield d
@@ -45,7 +45,7 @@ def threads_of(daemon):
 
 
 def ended(s):
-    """The other side has closed it."""
+    """Whether the daemon has closed the connection."""
     s.setblocking(False)
     try:
         return s.recv(1) == b""
@@ -84,7 +84,7 @@ def test_thirty_thousand_strangers_and_a_client_with_a_key(own):
 
 
 @pytest.mark.parametrize("kind", ("body", "next", "noise", "long"))
-def test_what_is_begun_and_not_ended_keeps_nobody_out(own, kind):
+def test_unfinished_requests_keep_nobody_out(own, kind):
     with crowd(kind, 5000, own.port):
         assert own.api.call("GET", "/v1/sandboxes").status == 200
         until(lambda: own.api.with_key(None).call("GET", "/v1/health").status == 200, "a caller without a key")
@@ -92,7 +92,7 @@ def test_what_is_begun_and_not_ended_keeps_nobody_out(own, kind):
 
 
 def test_a_stranger_that_waits_makes_room_for_a_new_one(small):
-    """One of all, or of its address where that has its share already; and nobody else."""
+    """The longest waiting stranger gives way: of all, or of the same address where that is full; and nobody else."""
     strangers = []
     try:
         for i in range(64):  # one after another: few may be at work at once
@@ -132,7 +132,7 @@ def test_a_key_has_its_share_and_others_theirs(small):
 
 
 def test_without_room_the_answer_is_a_503_that_says_so(small):
-    """Nobody waits who could give way: all of them stream."""
+    """No waiting connection could give way: all of them stream."""
     keys = [small.admin.ok("POST", "/v1/keys", {"name": f"k{i}"})["key"] for i in range(4)]
     ask = b"GET /v1/events?follow=true HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\nAuthorization: Bearer %s\r\n\r\n"
     held = [dial(small, said=ask % keys[i % 4].encode()) for i in range(32)]

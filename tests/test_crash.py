@@ -129,7 +129,7 @@ def test_an_init_that_dies_is_told_as_a_crash(fresh):
 
 
 def end_all(daemon, reboot):
-    """A clean end of everything; with `reboot` as the next daemon finds it after a restart of the host."""
+    """End all sandboxes cleanly; with `reboot`, make it look to the next daemon like a restart of the host."""
     assert daemon.stop() == 0
     done = daemon.teardown()
     assert done.returncode == 0, done.stderr
@@ -155,7 +155,7 @@ def test_a_shutdown_and_a_restart_of_the_host_are_no_crashes(fresh, reboot, caus
 
 
 @pytest.mark.parametrize("reboot", [False, True])
-def test_sandboxes_come_back_after_the_host_does_if_they_are_to(fresh, reboot):
+def test_sandboxes_with_restart_come_back_after_a_reboot(fresh, reboot):
     api = fresh.api
     made = {policy: api.create(image="tiny", restart=policy)["id"] for policy in ("no", "on-boot", "always")}
     stopped = api.create(image="tiny", restart="always")["id"]
@@ -169,7 +169,7 @@ def test_sandboxes_come_back_after_the_host_does_if_they_are_to(fresh, reboot):
     assert api.get(stopped)["state"] == "stopped"  # somebody asked for that
 
 
-def test_one_that_crashes_comes_back_only_if_always(fresh):
+def test_a_crashed_sandbox_comes_back_only_with_restart_always(fresh):
     api = fresh.api
     always, boot = (api.create(image="tiny", restart=policy)["id"] for policy in ("always", "on-boot"))
     started = api.get(always)["started_at"]

@@ -1,4 +1,4 @@
-"""Pid 1 of a sandbox is out of the reach of what runs in it: tried by every call and file that names it."""
+"""Programs in a sandbox cannot reach its pid 1: tried by every call and file that names it."""
 import contextlib
 import os
 import pathlib
@@ -28,7 +28,7 @@ def init_of(who):
 
 
 def seen(pid):
-    """What could have been changed about it."""
+    """Everything about a process that an attack could change."""
     stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return {
@@ -113,7 +113,7 @@ def test_nothing_inside_changes_what_init_is(api, cell):
 
 
 def test_a_storm_of_signals_does_not_keep_init_busy(api, cell):
-    """What it cannot be spared costs it little, and commands run and end meanwhile."""
+    """Signals that init must read cost it little, and commands run and end meanwhile."""
     pid = init_of(cell)
     storm = api.start(cell, ["python3", "-c", """
 import ctypes, os

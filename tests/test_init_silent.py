@@ -29,13 +29,13 @@ def timed(fn, *args, **kw):
 
 
 def latency(api, who, n):
-    """Of an exec in the middle of n."""
+    """The median time of n execs."""
     return statistics.median(timed(api.exec, who, ["true"])[1] for _ in range(n))
 
 
 @contextlib.contextmanager
 def silenced(who):
-    """Its init neither runs nor ends, by a means that nobody inside has."""
+    """Stop a sandbox's init with a signal, by a means that nobody inside has."""
     pid = init_of(who)
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -104,7 +104,7 @@ def stopped(who):
 
 
 def test_file_workers_that_are_stopped_hold_up_nobody(api, daemon, make):
-    """Root inside may stop whoever works for a file operation: that is an end of its own requests alone."""
+    """Root inside may stop the workers of file operations: only its own requests suffer."""
     who, neighbour = make()["id"], make(image="tiny")["id"]
     alone = latency(api, neighbour, 21)
     api.out(who, "head -c 64000000 /dev/zero > /root/large")
@@ -157,7 +157,7 @@ def test_an_init_without_descriptors_says_so_and_does_not_spin(api, daemon, make
 
 @pytest.mark.parametrize("path, body", [("checkpoints", {"memory": True}), ("pause", {})])
 def test_a_delete_does_not_wait_for_criu(api, daemon, make, path, body):
-    """Every process of the sandbox is in the hands of a CRIU that does not go on."""
+    """A CRIU that does not go on holds every process of the sandbox."""
     who, keeper = make(image="tiny")["id"], daemon.keeper()
     api.start(who, ["sleep", "600"])
     note = daemon.run / "cells" / who / "parked"

@@ -1,4 +1,4 @@
-"""Whose template or image a name means: one's own, else the operator's, else nobody's; another team's by `team/name` alone."""
+"""A name means the team's own template or image, else the operator's, else nothing; `team/name` means another team's."""
 import urllib.parse
 
 import pytest
@@ -31,7 +31,7 @@ def two(fresh, tiny_tar):
     return acme, blue
 
 
-def test_what_a_team_publishes_stands_in_for_nothing(fresh, two):
+def test_a_teams_public_things_stand_in_for_nothing(fresh, two):
     acme, blue = two
     for _ in range(2):  # and again with rows that are read back in order of their owners
         assert blue.ok("GET", "/v1/templates/web")["team"] == "default"

@@ -1,4 +1,4 @@
-"""What the kernel counts once for the whole machine: one sandbox takes all it can get, the next one has its share."""
+"""Limits that the kernel has once for the whole machine: one sandbox takes all it can get, the next still gets its share."""
 import os
 import pathlib
 
@@ -153,7 +153,7 @@ def test_one_sandbox_cannot_take_what_others_need(api, make, kind):
 
 
 @pytest.mark.parametrize("kind", ["inotify", "queues", "timers", "terminals"])
-def test_one_that_was_brought_back_with_its_memory_counts_for_itself(api, make, kind):
+def test_a_sandbox_restored_with_its_memory_counts_for_itself(api, make, kind):
     script, need = KINDS[kind]
     greedy, other = make()["id"], make()["id"]
     for who in greedy, other:
@@ -281,7 +281,7 @@ def out(api, who, n):
 
 
 def held_by_kernel():
-    """What TCP and UDP of the whole machine hold: of all network namespaces."""
+    """Bytes that TCP and UDP hold in all network namespaces of the machine."""
     pages = 0
     for line in open("/proc/net/sockstat"):
         words = line.split()

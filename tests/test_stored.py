@@ -1,4 +1,4 @@
-"""Every byte that a team stores is in its disk quota, while it comes in too; and archives have bounds."""
+"""Every byte that a team stores counts for its disk quota, also while it arrives; and archives have bounds."""
 import concurrent.futures
 import gzip
 import hashlib
@@ -85,7 +85,7 @@ def test_a_layer_counts_once_in_a_team_and_in_each_team(fresh, team):
     assert stored(fresh, "red")["images_mb"] == took
 
 
-def test_what_a_sandbox_keeps_of_a_replaced_image_counts_on(fresh, team):
+def test_layers_that_a_sandbox_keeps_of_a_replaced_image_still_count(fresh, team):
     red = team("red", 100)
     with open(harness.tiny_image(fresh.data.parent / "tiny.tar"), "rb") as f:
         whole = io.BytesIO(f.read())
@@ -103,7 +103,7 @@ def test_what_a_sandbox_keeps_of_a_replaced_image_counts_on(fresh, team):
     red.delete(box)
 
 
-def test_two_at_once_do_not_both_get_the_last_of_it(fresh, team):
+def test_two_imports_at_once_do_not_both_get_the_last_of_the_quota(fresh, team):
     red = team("red", 60)
     with concurrent.futures.ThreadPoolExecutor(3) as pool:  # each takes 22
         results = list(pool.map(lambda i: put(red, f"p{i}", noise(10)), range(3)))

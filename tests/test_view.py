@@ -1,4 +1,4 @@
-"""What a sandbox sees of the machine it runs on: of what the host and the neighbours do, nothing."""
+"""A sandbox sees nothing of what the host and its neighbours do."""
 import json
 import os
 import subprocess
@@ -33,7 +33,7 @@ with open('/tmp/seen', 'w') as f:
     json.dump(seen, f)
 """
 
-# Those that may change between two looks, and why.
+# Files that may change between two looks, and why.
 CHANGING = {
     "/proc/uptime": "the sandbox's own; its second number is the host's idle time",
     "/proc/meminfo": "the host's memory: programs size themselves by it",
@@ -168,7 +168,7 @@ def test_the_clocks_cannot_be_set_from_inside(api, tiny):
     ("getconf _NPROCESSORS_ONLN", ""), ("python3 -c 'import os; print(os.getloadavg(), os.cpu_count())'", ","),
     ("node -e 'const os = require(\"os\"); console.log(os.cpus().length, os.uptime(), os.loadavg(), os.totalmem())'",
      "["), ("ip link show lo", "LOOPBACK"), ("sysctl fs.file-max fs.inotify.max_user_watches", "fs.file-max")])
-def test_programs_still_read_what_they_read(api, box, command, expected):
+def test_programs_can_still_read_proc_and_sys(api, box, command, expected):
     if api.exec(box, ["sh", "-c", f"command -v {command.split()[0]}"])["exit_code"] != 0:
         pytest.skip(f"the base image has no {command.split()[0]}")
     r = api.exec(box, command)

@@ -1,4 +1,4 @@
-"""Walls of volumes: no subvolumes in them, nothing of them left, no way through them into another sandbox."""
+"""Volumes hold no subvolumes, leave nothing behind, and lead into no other sandbox."""
 import fcntl
 import json
 import os
@@ -100,7 +100,7 @@ def test_subvolumes_in_a_volume_go_with_it(fresh):
     until(lambda: free_bytes(fresh) > before - (4 << 20), "the space", deadline=60)
 
 
-def test_what_an_earlier_version_could_not_delete_goes_at_the_start(fresh):
+def test_leftovers_of_an_earlier_version_go_at_the_start(fresh):
     before = free_bytes(fresh)
     v = fresh.api.ok("POST", "/v1/volumes", {"name": "old", "size_mb": 64})["id"]
     btrfs("subvolume", "create", fresh.pool("trash", "leftover"))
@@ -174,7 +174,7 @@ while True:
         c.close()
 """
 
-# Every way to a socket's path; prints what came of each.
+# Tries every way to a socket's path and prints each result.
 CONNECT = r"""
 import errno, json, os, socket, sys
 kinds = {"stream": socket.SOCK_STREAM, "seqpacket": socket.SOCK_SEQPACKET, "dgram": socket.SOCK_DGRAM}

@@ -32,7 +32,7 @@ import harness  # noqa: E402
 ROUNDS, EXECS, KILLS, JOBS = (int(os.environ.get(n, d)) for n, d in
                               (("ROUNDS", 10000), ("EXECS", 100000), ("KILLS", 100), ("JOBS", 4)))
 SEED = int(os.environ.get("SEED", time.time()))
-# Tables that tell what happened. They have bounds of their own.
+# Tables of past events, which have bounds of their own.
 HISTORY = {"events", "usage", "gone sandboxes", "meters"}
 SETTLE_S = 120
 RSS_SLACK = 1.25  # and RSS_SLACK_KB: an allocator keeps some of what it had
@@ -49,7 +49,7 @@ def status_of(pid, member):
 
 
 def processes(daemon):
-    """Role: pid, of each process of the daemon's own that lives as long as it does."""
+    """Pids by role of the daemon's own lasting processes."""
     keeper = daemon.keeper()
     found = {"warrend": daemon.process.pid, "keeper": keeper}
     for i, pid in enumerate(p for p in daemon.keepers() if p != keeper):
@@ -72,7 +72,7 @@ def rows_of(daemon):
             with contextlib.closing(sqlite3.connect(path)) as db:
                 for (name,) in db.execute("select name from sqlite_master where type='table'").fetchall():
                     found[name] = db.execute(f'select count(*) from "{name}"').fetchone()[0]
-                # Those that are gone stay for some days, to say how they ended.
+                # Rows of deleted sandboxes stay for some days, to say how they ended.
                 found["gone sandboxes"] = db.execute("select count(*) from sandboxes where ended_ms > 0").fetchone()[0]
                 found["sandboxes"] -= found["gone sandboxes"]
     return found
@@ -113,7 +113,7 @@ def count(daemon):
 
 
 def judge(name, before, after):
-    """What the table says of one line: '' is fine."""
+    """The verdict on one line of the table: '' is fine."""
     if name.startswith("rows of ") and name[8:] in HISTORY:
         return "history"
     if before is None or after is None:
@@ -157,7 +157,7 @@ def round_trip(api):
 
 
 def many(what, times, one):
-    """Call it so often, JOBS at the same time; how many failed, and how long a call took."""
+    """Make that many calls, JOBS at the same time; returns how many failed, and how long one took."""
     failed, began = 0, time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         for start in range(0, times, 1000):
