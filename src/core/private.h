@@ -418,8 +418,9 @@ void volumes_done(struct volumes *v);
 /* With the table's lock held: the ids of a new sandbox's volumes; -ENOENT, volume_not_found. */
 int volumes_resolve(struct core *core, const char *owner, struct sandbox_spec *spec,
                     struct err *err);
-/* Whether sandboxes may share volumes is asked of the keeper once; without the lock. Then, with it: whether one that is
- * about to run may have what it names; -EBUSY, volume_in_use. */
+/* volumes_learn_sharing asks the keeper once whether sandboxes may share volumes; call it
+ * without the lock. volumes_admit, with the lock: whether a sandbox that is about to run may
+ * have its volumes; -EBUSY, volume_in_use. */
 void volumes_learn_sharing(struct core *core);
 struct box;
 int volumes_admit(struct core *core, const struct box *b, struct err *err);
@@ -440,7 +441,7 @@ int checkpoints_adopt(struct core *core, struct err *err); /* at start: nobody's
 void checkpoints_done(struct checkpoints *cs);
 /* With the table's lock held. */
 bool checkpoints_tree_used(struct core *core, const char *tree);
-/* Of the owner's that are here, each whole: what it shares with others is not known. */
+/* The bytes of the owner's checkpoints on this host, each whole: nobody knows what they share. */
 uint64_t checkpoints_bytes(struct core *core, const char *owner);
 /* The files of a sandbox that does not run are those of a checkpoint from now on. */
 int checkpoints_fill(struct core *core, const char *sandbox, const char *checkpoint,

@@ -36,6 +36,6 @@ struct options {
 /* NULL stays where there is no default (user, cgroup). The caller calls options_done. */
 int options_read(int argc, char **argv, struct options *ret_o, struct err *err);
 void options_done(struct options *o);
-/* What the memory limits of running sandboxes may add up to; 0: no bound. */
+/* The operator's bound for the sum of running sandboxes' memory limits; 0: none. */
 uint64_t options_memory_promise_mb(const struct options *o);
 void options_help(void); /* to stdout */

@@ -78,7 +78,7 @@ static void put_quotas(struct jout *j, const char *key, const int64_t v[QUOTA_CO
     jout_close(j, '}');
 }
 
-/* What fills the disk quota, by kind. */
+/* Print how much of the disk quota each kind of storage uses. */
 static void put_disk(struct jout *j, const int64_t mb[STORED_COUNT])
 {
     static const char *const names[] = {
