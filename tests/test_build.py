@@ -379,13 +379,42 @@ def test_a_failed_step_leaves_those_before_it_cached(build):
     assert good.cached == [2] and good.image
 
 
+def wait_for_the_end(api, team="default"):
+    """A build holds its layers until its cells are gone, a moment after its last event."""
+    until(lambda: api.ok("GET", f"/v1/teams/{team}")["disk"]["builds_mb"] == 0, "the end of the builds")
+
+
 def test_pruned_layers_are_made_again(build):
     build("FROM tiny\nRUN echo kept >/k\n")
     build.api.ok("DELETE", f"/v1/images/{build.name}")
+    wait_for_the_end(build.api)
     build.api.ok("POST", "/v1/images/prune", {})
     made = build("FROM tiny\nRUN echo kept >/k\n")
     assert made.cached == [] and made.image
     assert build.sh("cat /k") == "kept\n"
+
+
+def test_a_team_prunes_its_own_cache_alone(fresh):
+    dockerfile = "FROM tiny\nRUN head -c 2000000 /dev/urandom >/k\n"
+    teams = {}
+    for name in ("red", "blue"):
+        fresh.api.ok("POST", "/v1/teams", {"name": name, "quotas": {"disk_mb": 100000}})
+        key = fresh.api.ok("POST", "/v1/keys", {"name": f"{name}-key", "team": name})["key"]
+        teams[name] = Builder(fresh.api.with_key(key), "app")
+
+    def cache_mb(name):
+        return fresh.api.ok("GET", f"/v1/teams/{name}")["disk"]["images_mb"]
+    for name, team in teams.items():
+        assert team(dockerfile).cached == []
+        team.api.ok("DELETE", "/v1/images/app")
+        wait_for_the_end(fresh.api, name)
+    assert cache_mb("red") >= 4 and cache_mb("blue") >= 4
+    pruned = teams["red"].api.ok("POST", "/v1/images/prune", {})
+    assert len(pruned["removed"]) == 1 and pruned["freed_bytes"] >= 2000000, pruned
+    assert cache_mb("red") == 0 and cache_mb("blue") >= 4
+    assert teams["red"].api.ok("POST", "/v1/images/prune", {}) == {"removed": [], "freed_bytes": 0}
+    assert teams["blue"](dockerfile).cached == [2]
+    assert teams["red"](dockerfile).cached == []
 
 
 # -- .dockerignore

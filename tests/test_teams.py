@@ -264,4 +264,3 @@ def test_no_route_of_a_sandbox_opens_for_another_team(api, team):
         assert 404 in [r.status for r in replies], f"{method} {pattern}: {replies}"
         assert all(r.status in (400, 404) for r in replies), f"{method} {pattern}: {replies}"
     assert ours.ok("GET", f"/v1/sandboxes/{who}")["state"] == "running"
-    theirs.refused(403, "forbidden", "POST", "/v1/images/prune", {})

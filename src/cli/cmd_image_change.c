@@ -124,7 +124,8 @@ const struct command cmd_image_prune = {
     .synopsis = "",
     .description =
         "Removes what is left of builds and of pulls that failed: layers, and archives of "
-        "layers, that no image and no sandbox uses. Images stay.",
+        "layers, that no image and no sandbox uses. Images stay. A team's member removes what is "
+        "the team's; the operator, without --team, what is anyone's.",
     .examples = (const struct example[]){ { "Make room", "warren image prune" }, { NULL, NULL } },
     .stop_after = OPTS_ALL,
     .run = run_prune,

@@ -71,10 +71,10 @@ TEST(blobs_of_nothing_go_at_the_next_start_or_a_prune_unless_somebody_holds)
     CHECK(!blob_exists(w->core, ABC, NULL));
     image_hold_begin(w->core, OWNER_DEFAULT, &hold);
     CHECK_OK(blob_put(w->core, "abc", 3, digest, &err));
-    CHECK_OK(image_prune(w->core, &pruned, &err));
+    CHECK_OK(image_prune(w->core, NULL, &pruned, &err));
     CHECK(blob_exists(w->core, ABC, NULL));
     image_hold_end(w->core, &hold);
-    CHECK_OK(image_prune(w->core, &pruned, &err));
+    CHECK_OK(image_prune(w->core, NULL, &pruned, &err));
     CHECK_EQ(pruned.freed_bytes, 3);
     CHECK(!blob_exists(w->core, ABC, NULL));
     free(pruned.layers);

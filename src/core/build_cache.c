@@ -66,7 +66,7 @@ void build_cache_put(struct build *b, const char *key, const char *chain)
     struct err err = ERR_INIT;
     int r = *chain ? image_keep_layer(b->core, chain, &err) : 0;
     if (r >= 0)
-        r = store_build_put(b->core->store, key, chain, clock_now_ms(), &err);
+        r = store_build_put(b->core->store, key, b->owner, chain, clock_now_ms(), &err);
     if (r < 0)
         log_warn("a step is not cached image=%s err=\"%s\"", b->name, err.msg);
 }

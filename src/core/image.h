@@ -143,6 +143,10 @@ struct image_pruned {
     char (*layers)[DIGEST_SIZE]; /* chain ids; free */
     size_t n;
     uint64_t freed_bytes;
+    const char *owner; /* whose caches go; NULL: everyone's */
 };
-/* Removes every orphan: layers kept for builds, blobs and trees of nothing, half-done downloads. */
-int image_prune(struct core *core, struct image_pruned *ret_pruned, struct err *err);
+/* Removes every orphan: layers kept for builds, blobs and trees of nothing, half-done downloads. With an
+ * owner: the layers kept for its builds alone, and what its failed imports left; a layer that is also in
+ * another team's cache becomes that team's. */
+int image_prune(struct core *core, const char *owner, struct image_pruned *ret_pruned,
+                struct err *err);

@@ -306,6 +306,11 @@ static bool needed(const struct images *im, const struct layer *l, bool prune)
     return false;
 }
 
+static bool prunes(const struct image_pruned *p, const struct layer *l)
+{
+    return p && (!p->owner || strcmp(p->owner, l->owner) == 0);
+}
+
 static void note_pruned(struct image_pruned *p, const struct layer *l)
 {
     char(*layers)[DIGEST_SIZE] = p ? reallocarray(p->layers, p->n + 1, sizeof(*layers)) : NULL;
@@ -352,7 +357,8 @@ void layer_release(struct core *core, const char *chain, struct image_pruned *pr
         struct layer l;
         (void)pthread_mutex_lock(&im->lock);
         const struct layer *found = images_layer(im, at);
-        bool taken = found && !needed(im, found, pruned != NULL) && images_take_layer(im, at, &l);
+        bool taken =
+            found && !needed(im, found, prunes(pruned, found)) && images_take_layer(im, at, &l);
         (void)pthread_mutex_unlock(&im->lock);
         if (!taken)
             return;

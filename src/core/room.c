@@ -232,6 +232,15 @@ void stored_add_left(struct core *core, const char *owner, uint64_t bytes)
     (void)pthread_mutex_unlock(&core->table.lock);
 }
 
+uint64_t stored_left(struct core *core, const char *owner)
+{
+    (void)pthread_mutex_lock(&core->table.lock);
+    const struct stock *s = stock_of(core, owner, false);
+    uint64_t left = s ? s->left : 0;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    return left;
+}
+
 void stored_clear_left(struct core *core)
 {
     (void)pthread_mutex_lock(&core->table.lock);

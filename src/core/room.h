@@ -60,4 +60,5 @@ void stored_set_uploads(struct core *core, const char *owner, uint64_t bytes);
 /* Count the bytes of a failed import that could not be removed yet; the next prune or start
  * removes them. */
 void stored_add_left(struct core *core, const char *owner, uint64_t bytes);
+uint64_t stored_left(struct core *core, const char *owner);
 void stored_clear_left(struct core *core);

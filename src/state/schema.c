@@ -231,9 +231,13 @@ static const char archives[] = "CREATE TABLE archives ("
 /* The team that brought a layer in, for its quota; "": stored before teams were recorded. */
 static const char brought[] = "ALTER TABLE image_layers ADD COLUMN owner TEXT NOT NULL DEFAULT '';";
 
+/* Whose cache a build step is in; "": before that was written down. */
+static const char cached[] = "ALTER TABLE build_steps ADD COLUMN owner TEXT NOT NULL DEFAULT '';"
+                             "CREATE INDEX build_steps_chain ON build_steps (chain);";
+
 const char *const schema_sqlite[] = {
     first,   teams,           usage,    replays,     layers,  templates,          builds,
     volumes, template_builds, doors,    checkpoints, carried, volume_checkpoints, memories,
-    buckets, leases,          archives, brought
+    buckets, leases,          archives, brought,     cached
 };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

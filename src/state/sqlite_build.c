@@ -4,34 +4,34 @@
 
 #define STEPS_MAX 20000 /* that are remembered; those used longest ago go */
 
-static int find(struct store *store, const char *key, char **ret_chain, struct err *err)
+/* The first column of a query's only row. */
+static int one_text(struct query *q, char **ret_text, struct err *err)
 {
-    struct query q;
-    _cleanup_free_ char *chain = NULL;
+    _cleanup_free_ char *text = NULL;
     int found = 0;
-    query_begin(&q, &store->reader, STMT_BUILD_GET);
-    query_text(&q, key);
-    if (query_step(&q) > 0) {
-        const char *text = query_col(&q, 0);
-        chain = strdup(text ? text : "");
+    if (query_step(q) > 0) {
+        const char *col = query_col(q, 0);
+        text = strdup(col ? col : "");
         found = 1;
     }
-    int r = query_done(&q, err, "read a build step");
+    int r = query_done(q, err, "read a build step");
     if (r < 0)
         return r;
-    if (found && !chain)
-        return err_set(err, ENOMEM, "cannot allocate a chain");
-    *ret_chain = take_ptr(chain);
+    if (found && !text)
+        return err_set(err, ENOMEM, "cannot allocate a build step");
+    *ret_text = take_ptr(text);
     return found;
 }
 
 int store_build_get(struct store *store, const char *key, int64_t now_ms, char **ret_chain,
                     struct err *err)
 {
-    int r = find(store, key, ret_chain, err);
+    struct query q;
+    query_begin(&q, &store->reader, STMT_BUILD_GET);
+    query_text(&q, key);
+    int r = one_text(&q, ret_chain, err);
     if (r <= 0)
         return r;
-    struct query q;
     query_begin(&q, &store->writer, STMT_BUILD_USED);
     query_int(&q, now_ms);
     query_text(&q, key);
@@ -39,12 +39,13 @@ int store_build_get(struct store *store, const char *key, int64_t now_ms, char *
     return r;
 }
 
-int store_build_put(struct store *store, const char *key, const char *chain, int64_t now_ms,
-                    struct err *err)
+int store_build_put(struct store *store, const char *key, const char *owner, const char *chain,
+                    int64_t now_ms, struct err *err)
 {
     struct query q;
     query_begin(&q, &store->writer, STMT_BUILD_PUT);
     query_text(&q, key);
+    query_text(&q, owner);
     query_text(&q, chain);
     query_int(&q, now_ms);
     int r = query_run(&q, err, "record a build step");
@@ -53,4 +54,22 @@ int store_build_put(struct store *store, const char *key, const char *chain, int
     query_begin(&q, &store->writer, STMT_BUILD_PRUNE);
     query_int(&q, STEPS_MAX);
     return query_run(&q, err, "forget old build steps");
+}
+
+int store_build_forget(struct store *store, const char *owner, struct err *err)
+{
+    struct query q;
+    query_begin(&q, &store->writer, STMT_BUILD_FORGET);
+    query_text(&q, owner);
+    return query_run(&q, err, "forget a team's build steps");
+}
+
+int store_build_other(struct store *store, const char *chain, const char *owner, char **ret_other,
+                      struct err *err)
+{
+    struct query q;
+    query_begin(&q, &store->reader, STMT_BUILD_OTHER);
+    query_text(&q, chain);
+    query_text(&q, owner);
+    return one_text(&q, ret_other, err);
 }

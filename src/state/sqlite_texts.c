@@ -185,7 +185,11 @@ const char *const stmt_texts[STMT_COUNT] = {
                          " WHERE owner = ? ORDER BY created_ms DESC LIMIT -1 OFFSET ?)",
     [STMT_BUILD_GET] = "SELECT chain FROM build_steps WHERE key = ?",
     [STMT_BUILD_USED] = "UPDATE build_steps SET used_ms = ? WHERE key = ?",
-    [STMT_BUILD_PUT] = "INSERT OR REPLACE INTO build_steps (key, chain, used_ms) VALUES (?, ?, ?)",
+    [STMT_BUILD_PUT] = "INSERT OR REPLACE INTO build_steps (key, owner, chain, used_ms)"
+                       " VALUES (?, ?, ?, ?)",
+    [STMT_BUILD_FORGET] = "DELETE FROM build_steps WHERE owner = ?",
+    [STMT_BUILD_OTHER] = "SELECT owner FROM build_steps WHERE chain = ? AND owner <> ?"
+                         " AND owner <> '' ORDER BY used_ms DESC LIMIT 1",
     [STMT_BUILD_PRUNE] = "DELETE FROM build_steps WHERE key IN (SELECT key FROM build_steps"
                          " ORDER BY used_ms DESC LIMIT -1 OFFSET ?)",
     [STMT_META_GET] = "SELECT value FROM meta WHERE key = ?",

@@ -356,8 +356,12 @@ int store_replay_prune(struct store *store, int64_t before_ms, const char *owner
 /* 1 and the chain (malloc'd), which is then used at that moment; 0 when there is none. */
 int store_build_get(struct store *store, const char *key, int64_t now_ms, char **ret_chain,
                     struct err *err);
-int store_build_put(struct store *store, const char *key, const char *chain, int64_t now_ms,
-                    struct err *err);
+int store_build_put(struct store *store, const char *key, const char *owner, const char *chain,
+                    int64_t now_ms, struct err *err);
+int store_build_forget(struct store *store, const char *owner, struct err *err);
+/* 1 and another owner (malloc'd) in whose cache the chain is; 0 when there is none. */
+int store_build_other(struct store *store, const char *chain, const char *owner, char **ret_other,
+                      struct err *err);
 
 /* ---- meta: a few facts about the store itself ---- */
 

@@ -169,8 +169,24 @@ TEST(a_build_step_is_found_until_it_is_replaced)
     _cleanup_(store_closep) struct store *store = opened(&p);
     _cleanup_free_ char *chain = NULL, *none = NULL;
     CHECK_EQ(store_build_get(store, "k", 1, &none, NULL), 0);
-    CHECK_OK(store_build_put(store, "k", "a", 1, NULL));
-    CHECK_OK(store_build_put(store, "k", "b", 2, NULL));
+    CHECK_OK(store_build_put(store, "k", "red", "a", 1, NULL));
+    CHECK_OK(store_build_put(store, "k", "red", "b", 2, NULL));
     CHECK_EQ(store_build_get(store, "k", 3, &chain, NULL), 1);
     CHECK_STR(chain, "b");
+}
+
+TEST(a_team_forgets_its_build_steps_and_nobody_elses)
+{
+    _cleanup_(place_done) struct place p = place_new();
+    _cleanup_(store_closep) struct store *store = opened(&p);
+    _cleanup_free_ char *none = NULL, *chain = NULL, *other = NULL;
+    CHECK_OK(store_build_put(store, "r", "red", "a", 1, NULL));
+    CHECK_OK(store_build_put(store, "b", "blue", "a", 2, NULL));
+    CHECK_OK(store_build_put(store, "o", "red", "c", 2, NULL));
+    CHECK_EQ(store_build_other(store, "a", "red", &other, NULL), 1);
+    CHECK_STR(other, "blue");
+    CHECK_EQ(store_build_other(store, "c", "red", &none, NULL), 0);
+    CHECK_OK(store_build_forget(store, "red", NULL));
+    CHECK_EQ(store_build_get(store, "r", 3, &none, NULL), 0);
+    CHECK_EQ(store_build_get(store, "b", 3, &chain, NULL), 1);
 }

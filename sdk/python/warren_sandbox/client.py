@@ -56,7 +56,7 @@ class Images(Noun):
                                     timeout=None)
 
     def prune(self) -> Dict[str, Any]:
-        """Remove layers that no image has."""
+        """Remove what builds of the team cached and no image has; the operator: of every team."""
         return dict(self._transport.call("POST", "/v1/images/prune", {}, timeout=None))
 
     def pull(self, image: str, **options: Any) -> Lines:

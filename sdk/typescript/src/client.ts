@@ -81,7 +81,7 @@ export class Images {
     });
   }
 
-  /** Remove layers that no image has. */
+  /** Remove what builds of the team cached and no image has; the operator: of every team. */
   prune(options: CallOptions = {}): Promise<{ removed: string[]; freed_bytes: number }> {
     return this.transport.call("POST", "/v1/images/prune", { json: {}, timeoutMs: 0, ...options });
   }

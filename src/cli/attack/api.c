@@ -306,7 +306,8 @@ static void run_refused(struct attack *a, const struct attempt_row *self, struct
 static void run_team_header(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *header = xasprintf("X-Warren-Team: %s\r\n", a->blue.team);
-    long status = as_red(a, header, "GET", "/v1/sandboxes", "");
+    long status = as_red(a, header, self->more ? "POST" : "GET", self->text,
+                         self->more ? self->more : "");
     if (status == 403 || status == 404)
         trial_held(t, "%ld", status);
     else
@@ -410,9 +411,9 @@ static const struct attempt_row rows[] = {
     MEMBER("team-look", "look at another team", "GET /v1/teams/@", NULL),
     MEMBER("admin-key", "make an operator's key", "POST /v1/keys", "{\"name\":\"x\",\"role\":\"admin\"}"),
     MEMBER("team-key", "make another team's key", "POST /v1/keys", "{\"name\":\"x\",\"team\":\"@\"}"),
-    MEMBER("prune", "remove what others cached", "POST /v1/images/prune", "{}"),
     MEMBER("usage", "read another team's usage", "GET /v1/usage?team=@", NULL),
-    { .name = "member-team-header", .category = "api", .title = "act for another team", .run = run_team_header },
+    { .name = "member-team-header", .category = "api", .title = "act for another team", .run = run_team_header, .text = "/v1/sandboxes" },
+    { .name = "member-prune", .category = "api", .title = "remove what others cached", .run = run_team_header, .text = "/v1/images/prune", .more = "{}" },
     VARIANT("prefix", "a key without its last characters", -4),
     VARIANT("changed", "a key with one other character", 1),
     VARIANT("empty", "an empty key", 0),
