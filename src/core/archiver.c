@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "core/archive_program.h"
+#include "core/pace.h"
 
 #define PIPE_BYTES (1024 * 1024)
 #define STALL_MS 60000
@@ -18,6 +20,7 @@ struct archiver {
     struct file_call *call; /* reads the report */
     int fd;                 /* the archive's bytes */
     pid_t pid;
+    struct pace pace; /* of its bytes */
 };
 
 bool archiver_format_known(const char *format, bool unpack)
@@ -56,6 +59,7 @@ static int start(struct core *core, struct archiver *a, const char *format, bool
         return r;
     file_call_redirect(a->call, take_fd(told));
     a->fd = take_fd(ours);
+    a->pace.grace_ms = FILE_QUIET_MS;
     return 0;
 }
 
@@ -98,6 +102,8 @@ ssize_t archiver_read(struct archiver *a, void *out, size_t max, int hangup_fd)
 {
     for (;;) {
         ssize_t n = read(a->fd, out, max);
+        if (n > 0)
+            a->pace.bytes += (uint64_t)n;
         if (n >= 0)
             return n;
         if (errno == EINTR)
@@ -106,7 +112,9 @@ ssize_t archiver_read(struct archiver *a, void *out, size_t max, int hangup_fd)
             return -errno;
         struct pollfd pf[2] = { { .fd = a->fd, .events = POLLIN },
                                 { .fd = hangup_fd, .events = POLLRDHUP } };
-        int r = poll(pf, hangup_fd < 0 ? 1 : 2, FILE_QUIET_MS);
+        int64_t began = clock_mono_ms();
+        int r = poll(pf, hangup_fd < 0 ? 1 : 2, pace_left(&a->pace, FILE_QUIET_MS));
+        pace_note(&a->pace, began, 0);
         if (r == 0)
             return -ETIMEDOUT;
         if (r < 0 && errno != EINTR)

@@ -5,11 +5,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "core/file_codec.h"
 #include "core/init_conn.h"
+#include "core/pace.h"
 
 #define STALL_MS 60000 /* a sandbox that takes no byte for this long: frozen, or starved */
 #define BEGIN_MS 10000
+#define DO_MS (3600 * 1000)      /* an operation with one answer, whatever comes before that */
 #define GATHER_MAX (128 * 1024)  /* small frames go out together: many files are many frames */
 #define GATHER_FRAME (16 * 1024) /* what is larger goes out by itself, uncopied */
 
@@ -18,6 +21,7 @@ struct file_call {
     enum wire_file_op op;
     char sandbox[ID_SIZE];
     struct buf gathered; /* frames that are not sent yet */
+    struct pace pace;
     bool ready, done;
     uint64_t size; /* that an ERROR told */
 };
@@ -34,6 +38,7 @@ int file_begin(struct core *core, const struct sandbox *s, const struct file_ask
     call->conn.fd = -1;
     call->gathered.max = GATHER_MAX + GATHER_FRAME;
     call->op = ask->op;
+    call->pace.grace_ms = FILE_QUIET_MS;
     memcpy(call->sandbox, s->id, sizeof(call->sandbox));
 
     int r = file_encode_ask(&b, s, ask);
@@ -238,14 +243,26 @@ static int patience_ms(const struct file_call *call)
     return FILE_QUIET_MS;
 }
 
+/* Waits of at most that long, which count against the call's pace. */
+static int recv_in_time(struct file_call *call, int most_ms, int hangup_fd,
+                        struct init_frame *ret_f)
+{
+    if (most_ms < 0)
+        return init_conn_recv(&call->conn, most_ms, hangup_fd, ret_f);
+    int64_t began = clock_mono_ms();
+    int r = init_conn_recv(&call->conn, pace_left(&call->pace, most_ms), hangup_fd, ret_f);
+    pace_note(&call->pace, began, r < 0 ? 0 : WIRE_HEADER_SIZE + ret_f->h.len);
+    return r;
+}
+
 int file_next(struct file_call *call, int timeout_ms, int hangup_fd, struct file_event *ret_ev,
               struct err *err)
 {
     struct init_frame f;
     if (call->done)
         return err_set(err, EPIPE, "the operation has ended");
-    int r =
-        init_conn_recv(&call->conn, timeout_ms < 0 ? patience_ms(call) : timeout_ms, hangup_fd, &f);
+    int r = timeout_ms < 0 ? recv_in_time(call, patience_ms(call), hangup_fd, &f)
+                           : init_conn_recv(&call->conn, timeout_ms, hangup_fd, &f);
     if (r == -ECANCELED || (r == -ETIMEDOUT && timeout_ms >= 0))
         return r;
     if (r < 0)
@@ -262,12 +279,14 @@ ssize_t file_read(struct file_call *call, void *out, size_t max, int hangup_fd, 
 
     if (call->done)
         return 0;
-    ssize_t n = init_conn_data(&call->conn, out, max, STALL_MS, hangup_fd);
+    int64_t began = clock_mono_ms();
+    ssize_t n = init_conn_data(&call->conn, out, max, pace_left(&call->pace, STALL_MS), hangup_fd);
+    pace_note(&call->pace, began, n < 0 ? 0 : (uint64_t)n);
     int r = n < 0 ? (int)n : 0;
     if (n > 0)
         return n;
     if (r == 0)
-        r = init_conn_recv(&call->conn, STALL_MS, hangup_fd, &f);
+        r = recv_in_time(call, STALL_MS, hangup_fd, &f);
     if (r < 0)
         return r == -ECANCELED ? r : lost(call, r, err);
     if (f.h.type == WIRE_ERROR)
@@ -289,6 +308,11 @@ int file_call_check(struct file_call *call, int hangup_fd, struct err *err)
     return r < 0 ? r : lost(call, -EPROTO, err);
 }
 
+void file_call_hurry(struct file_call *call, int grace_ms)
+{
+    call->pace.grace_ms = grace_ms;
+}
+
 void file_call_redirect(struct file_call *call, int fd)
 {
     (void)close(call->conn.fd);
@@ -301,6 +325,7 @@ int file_do(struct core *core, const struct sandbox *s, const struct file_ask *a
     _cleanup_(file_call_freep) struct file_call *call = NULL;
     _cleanup_(file_entry_done) struct file_entry entry = { 0 };
     int hangup = ask->client_fd > 0 ? ask->client_fd : -1;
+    int64_t until = clock_mono_ms() + DO_MS;
 
     int r = file_begin(core, s, ask, &call, err);
     if (r < 0)
@@ -327,5 +352,7 @@ int file_do(struct core *core, const struct sandbox *s, const struct file_ask *a
             entry = ev.entry;
         else
             file_event_done(&ev);
+        if (clock_mono_ms() >= until) /* nobody takes these, so nothing else ends them */
+            return lost(call, -ETIMEDOUT, err);
     }
 }

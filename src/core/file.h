@@ -103,7 +103,10 @@ uint64_t file_call_size(const struct file_call *call);
 int file_call_check(struct file_call *call, int hangup_fd, struct err *err);
 void file_call_redirect(struct file_call *call, int fd);
 int file_call_fd(const struct file_call *call); /* borrowed: to be handed to warren-archive */
-void file_call_free(struct file_call *call);    /* ends it, wherever it is; NULL is fine */
+/* All waits that have no time of their own add up to this, and a ms for each byte; FILE_QUIET_MS unless
+ * called. */
+void file_call_hurry(struct file_call *call, int grace_ms);
+void file_call_free(struct file_call *call); /* ends it, wherever it is; NULL is fine */
 DEFINE_FREEP(struct file_call *, file_call_free)
 
 /* One that answers with at most one entry, whole. *ret_e may be NULL. */

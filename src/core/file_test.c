@@ -1,7 +1,9 @@
 #include "core/file.h"
 
 #include <errno.h>
+#include <poll.h>
 
+#include "base/clock.h"
 #include "core/fake_init.h"
 #include "core/file_codec.h"
 
@@ -113,6 +115,51 @@ TEST(the_bytes_of_a_file_come_whole_in_pieces_of_any_size)
         CHECK_EQ(n, 0);
         CHECK_EQ(total, 600000);
         CHECK_EQ(file_read(call, out, sizes[i], -1, NULL), 0);
+    }
+}
+
+/* A frame each 20 ms, with a byte or without one. */
+static void trickle(int fd, size_t n)
+{
+    send_entry(fd, "/etc/x", 600000);
+    for (int i = 0; i < 500 && wire_send_raw(fd, WIRE_DATA, "d", n) == 0; i++)
+        (void)poll(NULL, 0, 20);
+}
+
+static void part_trickle(int fd, struct stage *st)
+{
+    trickle(fd, 1);
+}
+
+static void part_trickle_nothing(int fd, struct stage *st)
+{
+    trickle(fd, 0);
+}
+
+TEST(a_worker_that_sends_a_little_now_and_then_is_given_up)
+{
+    void (*const parts[])(int, struct stage *) = { part_trickle, part_trickle_nothing };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        _cleanup_(stage_close) struct stage st;
+        _cleanup_(file_call_freep) struct file_call *call = NULL;
+        struct file_ask ask = ASK(WIRE_FILE_READ);
+        struct file_event ev;
+        struct err err = ERR_INIT;
+        char out[16];
+        ssize_t n;
+
+        stage_open(&st, parts[i]);
+        CHECK_OK(file_begin(&st.core, &st.s, &ask, &call, NULL));
+        file_call_hurry(call, 300);
+        CHECK_EQ(file_next(call, 5000, -1, &ev, NULL), 1);
+        file_event_done(&ev);
+        int64_t began = clock_mono_ms();
+        while ((n = file_read(call, out, sizeof(out), -1, &err)) > 0)
+            ;
+        CHECK_EQ(n, -ETIMEDOUT);
+        CHECK_STR(err.what, "sandbox_busy");
+        CHECK(clock_mono_ms() - began < 5000);
+        file_call_free(take_ptr(call)); /* the worker sees the end */
     }
 }
 

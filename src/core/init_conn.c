@@ -344,6 +344,7 @@ static ssize_t receive(struct init_conn *c, void *out, size_t want, size_t behin
 
 ssize_t init_conn_data(struct init_conn *c, void *out, size_t max, int timeout_ms, int hangup_fd)
 {
+    int64_t deadline = deadline_of(timeout_ms);
     for (;;) {
         size_t have = c->in.len - c->at;
         if (have == 0) {
@@ -361,8 +362,10 @@ ssize_t init_conn_data(struct init_conn *c, void *out, size_t max, int timeout_m
                 return 0;
             c->at += WIRE_HEADER_SIZE;
             c->data_left = h.len;
+            if (h.len == 0 && left_ms(deadline) == 0) /* frames without a byte, one by one */
+                return -ETIMEDOUT;
         } else if (c->data_left == 0) {
-            ssize_t n = receive(c, NULL, 0, WIRE_HEADER_SIZE - have, timeout_ms, hangup_fd);
+            ssize_t n = receive(c, NULL, 0, WIRE_HEADER_SIZE - have, left_ms(deadline), hangup_fd);
             if (n < 0)
                 return n;
         } else {
@@ -373,7 +376,7 @@ ssize_t init_conn_data(struct init_conn *c, void *out, size_t max, int timeout_m
                 memcpy(out, c->in.data + c->at, (size_t)n);
                 c->at += (size_t)n;
             } else {
-                n = receive(c, out, want, behind, timeout_ms, hangup_fd);
+                n = receive(c, out, want, behind, left_ms(deadline), hangup_fd);
             }
             if (n > 0)
                 c->data_left -= (size_t)n;

@@ -37,6 +37,7 @@ static bool has_resolver(struct core *core, const struct sandbox *s)
     if (file_begin(core, s, &ask, &call, NULL) < 0 || file_next(call, WAIT_MS, -1, &ev, NULL) < 0)
         return false;
     file_event_done(&ev);
+    file_call_hurry(call, WAIT_MS);
     size_t have = 0;
     for (ssize_t n; have < RESOLV_MAX; have += (size_t)n) {
         n = file_read(call, text + have, RESOLV_MAX - have, -1, NULL);

@@ -2,16 +2,19 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "core/keeper.h"
 #include "core/table.h"
 
 #define ANSWER_WAIT_S 60
+#define READ_MS (CHANGES_WALK_MS + 60000) /* whoever walks ends by itself first */
 #define BLOCK (64 * 1024)
 
 /* Its id, and its image's tree. */
@@ -172,12 +175,28 @@ static int read_change(FILE *in, size_t max, struct trace_changes *c)
     return r < 0 ? r : 1;
 }
 
+/* The end of a pipe that warren-unpack writes to, and until when. */
+struct source {
+    int fd;
+    int64_t until_ms;
+};
+
+static ssize_t source_read(void *cookie, char *out, size_t max)
+{
+    const struct source *s = cookie;
+    int r = fd_wait_by(s->fd, POLLIN, s->until_ms);
+    if (r >= 0)
+        return read(s->fd, out, max);
+    errno = -r;
+    return -1;
+}
+
 static int read_changes(int fd, size_t max, struct trace_changes *c)
 {
-    _cleanup_file_ FILE *in = fdopen(fd, "r");
+    struct source source = { fd, clock_mono_ms() + READ_MS };
+    _cleanup_file_ FILE *in =
+        fopencookie(&source, "r", (cookie_io_functions_t){ .read = source_read });
     int r = in ? 1 : -errno;
-    if (!in)
-        (void)close(fd);
     for (size_t i = 0; r > 0; i++)
         r = i <= CHANGES_MAX ? read_change(in, max, c) : -EMSGSIZE;
     return r;
@@ -188,12 +207,18 @@ int trace_ask(struct core *core, const struct keeper_request *q, const int *fds,
 {
     struct trace_changes c = { 0 };
     _cleanup_fd_ int sock = -1;
-    int in = -1;
+    _cleanup_fd_ int in = -1;
     int r = keeper_ask_piped(core, q, fds, nfds, &in, &sock, err);
     if (r < 0)
         return r;
     int read = read_changes(in, max, &c);
-    r = answer(sock, err); /* why it ended early, if it did, is said here */
+    (void)close(take_fd(in)); /* whoever still writes ends */
+    r = answer(sock, err);    /* why it ended early, if it did, is said here */
+    if (r == -ETIMEDOUT)
+        r = err_name(err, ETIMEDOUT, "changes_timeout",
+                     "what '%s' changed was not found within %d s: name fewer paths, or compare "
+                     "checkpoints, which nobody changes meanwhile",
+                     q->id, CHANGES_WALK_MS / 1000);
     if (r == 0 && read < 0)
         r = err_set(err, -read, "cannot read what '%s' changed", q->id);
     if (r < 0)

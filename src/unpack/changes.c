@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "unpack/names.h"
@@ -38,6 +39,7 @@ struct walk {
     int out;
     const struct wanted *wanted;
     uint64_t n;
+    int64_t until_ms;
     bool cut; /* not everything could be told */
     size_t text_left;
     struct buf buf, text;
@@ -135,9 +137,14 @@ static void leave(struct side *s)
     fd_close_all(fds, 2);
 }
 
+static bool is_over(const struct walk *w)
+{
+    return clock_mono_ms() >= w->until_ms;
+}
+
 static bool same_bytes(struct walk *w, int a, int b)
 {
-    for (;;) {
+    while (!is_over(w)) { /* files of a sandbox that runs may grow as fast as they are read */
         ssize_t n = read(a, w->mine, sizeof(w->mine));
         ssize_t m = read(b, w->theirs, sizeof(w->theirs));
         if (n != m || n < 0 || memcmp(w->mine, w->theirs, (size_t)n) != 0)
@@ -145,6 +152,7 @@ static bool same_bytes(struct walk *w, int a, int b)
         if (n == 0)
             return true;
     }
+    return false;
 }
 
 static int open_in(const struct side *s, const struct thing *t, const char *name)
@@ -290,6 +298,8 @@ static int compare_one(struct walk *w, const struct side *before, const struct s
 {
     static const struct thing nothing;
     enum wanted_how how = wanted_is(w->wanted, w->path);
+    if (is_over(w)) /* a sandbox that runs may make directories as fast as they are walked */
+        return err_set(err, ETIMEDOUT, "the files were not walked in time");
     if (how == WANTED_NOT)
         return 0;
     struct thing tb = look(before, name), ta = look(after, name);
@@ -345,14 +355,15 @@ static int walk_dir(struct walk *w, const struct side *before, const struct side
     return r;
 }
 
-int changes_write(int before, int after, int image, const struct wanted *ask, int out,
-                  struct err *err)
+int changes_write(int before, int after, int image, const struct wanted *ask, int64_t until_ms,
+                  int out, struct err *err)
 {
     struct walk *w = calloc(1, sizeof(*w));
     if (!w)
         return err_set(err, ENOMEM, "out of memory");
     w->out = out;
     w->wanted = ask;
+    w->until_ms = until_ms;
     w->text_left = CHANGES_TEXT_MAX;
     w->buf = (struct buf)BUF_INIT(OUT_MAX);
     w->text = (struct buf)BUF_INIT(CHANGE_TEXT_MAX);

@@ -5,10 +5,12 @@
  * inode, unchanged, or if its bytes are; the time that it claims proves nothing. Follows no link;
  * a tree that changes meanwhile gives an answer of its time. */
 #pragma once
+#include <stdint.h>
+
 #include "base/err.h"
 #include "unpack/wanted.h"
 
 /* Writes struct change_head, its path and its text for each, then one of CHANGE_END (wire/unpack.h).
- * `before`: -1 is the image alone. Borrows all. */
-int changes_write(int before, int after, int image, const struct wanted *ask, int out,
-                  struct err *err);
+ * `before`: -1 is the image alone. Borrows all. -ETIMEDOUT: the monotonic clock passed until_ms. */
+int changes_write(int before, int after, int image, const struct wanted *ask, int64_t until_ms,
+                  int out, struct err *err);

@@ -1,6 +1,7 @@
 /* Directories as overlayfs leaves them; whiteouts need root. */
 #include "unpack/changes.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "wire/unpack.h"
 
 #define TOLD_MAX 4096
@@ -76,7 +78,7 @@ static void check_told(const struct place *p, int before, const char *expected)
     int fd = mkstemp(name);
     CHECK_OK(fd);
     CHECK_OK(unlink(name));
-    CHECK_OK(changes_write(before, p->after, p->image, &all, fd, &err));
+    CHECK_OK(changes_write(before, p->after, p->image, &all, INT64_MAX, fd, &err));
     CHECK_OK(lseek(fd, 0, SEEK_SET));
     struct change_head h;
     while (read(fd, &h, sizeof(h)) == sizeof(h) && h.kind != CHANGE_END) {
@@ -88,6 +90,19 @@ static void check_told(const struct place *p, int before, const char *expected)
     CHECK_EQ(h.kind, CHANGE_END);
     CHECK_EQ(h.mode, 0);
     CHECK_STR(text, expected);
+    (void)close(fd);
+}
+
+TEST(a_walk_ends_when_its_time_is_over)
+{
+    static const struct wanted all;
+    _cleanup_(place_done) struct place p = place_new();
+    struct err err = ERR_INIT;
+    write_file(p.after, "new", "new");
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    CHECK_OK(fd);
+    CHECK_EQ(changes_write(-1, p.after, p.image, &all, clock_mono_ms(), fd, &err), -ETIMEDOUT);
+    CHECK_OK(changes_write(-1, p.after, p.image, &all, clock_mono_ms() + 60000, fd, &err));
     (void)close(fd);
 }
 

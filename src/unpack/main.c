@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/oom.h"
 #include "unpack/changes.h"
@@ -76,7 +77,8 @@ static int run_changes(struct unpack_report *rep, struct err *err)
     int r = confine(CONFINE_READ, UNPACK_SECOND_FD, err);
     if (r < 0)
         return r;
-    return changes_write(-1, UNPACK_SECOND_FD, UNPACK_THIRD_FD, &all, UNPACK_FIRST_FD, err);
+    return changes_write(-1, UNPACK_SECOND_FD, UNPACK_THIRD_FD, &all,
+                         clock_mono_ms() + CHANGES_WALK_MS, UNPACK_FIRST_FD, err);
 }
 
 static int run_compare(struct unpack_report *rep, struct err *err)
@@ -87,7 +89,7 @@ static int run_compare(struct unpack_report *rep, struct err *err)
         r = wanted_read(UNPACK_FIFTH_FD, &ask, err);
     if (r == 0)
         r = changes_write(UNPACK_FOURTH_FD, UNPACK_SECOND_FD, UNPACK_THIRD_FD, &ask,
-                          UNPACK_FIRST_FD, err);
+                          clock_mono_ms() + CHANGES_WALK_MS, UNPACK_FIRST_FD, err);
     wanted_done(&ask);
     return r;
 }

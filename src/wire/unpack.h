@@ -76,6 +76,7 @@ struct compare_query {
 /* Changes are told as these, each with its path after it, and then its text; "/etc/hosts" is a path,
  * without NUL. */
 #define CHANGES_MAX 100000
+#define CHANGES_WALK_MS 300000 /* in which two states are compared, however many files they have */
 #define CHANGE_TEXT_MAX (256 * 1024)            /* of one file */
 #define CHANGES_TEXT_MAX (8 * 1024 * 1024)      /* of all */
 #define CHANGE_TEXT_FILE_MAX (2 * 1024 * 1024u) /* what is larger is not looked into */

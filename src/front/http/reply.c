@@ -124,6 +124,7 @@ static const struct {
     { "keeper_unavailable", 503 },
     { "capacity", 503 },
     { "port_timeout", 504 },
+    { "changes_timeout", 504 },
     { "no_space", 507 },
 };
 
