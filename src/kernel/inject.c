@@ -10,11 +10,14 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
+#define LOOK_NS 50000 /* no descriptor tells of a stop: it is looked for this often */
 
 struct call {
     long nr, args[3];
@@ -73,18 +76,32 @@ static int put_back(pid_t pid, registers r)
 #endif
 
 #ifndef UNKNOWN_PROCESSOR
+/* Until it stops. -ETIMEDOUT; -ESRCH when it ended. */
+static int wait_stop(pid_t pid, int64_t until_ms, int *ret_status)
+{
+    for (;;) {
+        pid_t got = waitpid(pid, ret_status, __WALL | WNOHANG);
+        if (got == pid)
+            return WIFSTOPPED(*ret_status) ? 0 : -ESRCH;
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        if (clock_mono_ms() >= until_ms)
+            return -ETIMEDOUT;
+        (void)nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+    }
+}
+
 /* Continue to the next stop at a system call, entry or exit; pass signals on meanwhile. */
-static int next_stop(pid_t pid, unsigned char op, struct __ptrace_syscall_info *ret_info)
+static int next_stop(pid_t pid, int64_t until_ms, unsigned char op,
+                     struct __ptrace_syscall_info *ret_info)
 {
     for (int pass = 0;;) {
         int status;
         if (ptrace(PTRACE_SYSCALL, pid, NULL, pass) < 0)
             return -errno;
-        while (waitpid(pid, &status, __WALL) < 0)
-            if (errno != EINTR)
-                return -errno;
-        if (!WIFSTOPPED(status))
-            return -ESRCH;
+        int r = wait_stop(pid, until_ms, &status);
+        if (r < 0)
+            return r;
         pass = status >> 16 ? 0 : WSTOPSIG(status); /* an event is no signal */
         if (pass != SYSCALL_STOP)
             continue;
@@ -96,34 +113,31 @@ static int next_stop(pid_t pid, unsigned char op, struct __ptrace_syscall_info *
     }
 }
 
-static int inject(pid_t pid, const struct call *c)
+static int inject(pid_t pid, int64_t until_ms, const struct call *c)
 {
     struct __ptrace_syscall_info info;
     registers own;
     struct iovec v = { &own, sizeof(own) };
-    int r = next_stop(pid, PTRACE_SYSCALL_INFO_ENTRY, &info);
+    int r = next_stop(pid, until_ms, PTRACE_SYSCALL_INFO_ENTRY, &info);
     if (r == 0 && ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &v) < 0)
         r = -errno;
     if (r == 0)
         r = put_call(pid, own, c);
     if (r == 0)
-        r = next_stop(pid, PTRACE_SYSCALL_INFO_EXIT, &info);
+        r = next_stop(pid, until_ms, PTRACE_SYSCALL_INFO_EXIT, &info);
     int result = r == 0 && info.exit.is_error ? (int)info.exit.rval : 0;
     if (r == 0)
         r = put_back(pid, own);
     return r < 0 ? r : result;
 }
 
-static int seize(pid_t pid)
+static int seize(pid_t pid, int64_t until_ms)
 {
     int status;
     if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD) < 0 ||
         ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0)
         return -errno;
-    while (waitpid(pid, &status, __WALL) < 0)
-        if (errno != EINTR)
-            return -errno;
-    return WIFSTOPPED(status) ? 0 : -ESRCH;
+    return wait_stop(pid, until_ms, &status);
 }
 
 int inject_euid(pid_t pid, uint32_t euid, struct err *err)
@@ -132,9 +146,16 @@ int inject_euid(pid_t pid, uint32_t euid, struct err *err)
         { SYS_setresuid, { -1, (long)euid, -1 } },
         { SYS_setfsuid, { 0, 0, 0 } }, /* it followed the effective id */
     };
-    int r = seize(pid);
+    int64_t until_ms = clock_mono_ms() + INJECT_MS;
+    int r = seize(pid, until_ms);
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(calls); i++)
-        r = inject(pid, &calls[i]);
+        r = inject(pid, until_ms, &calls[i]);
+    /* Only a stopped process can be let go, and nobody knows as which user this one would go on. */
+    if (r == -ETIMEDOUT) {
+        (void)kill(pid, SIGKILL);
+        return err_set(err, ETIMEDOUT, "process %d made no system call within %d s and was killed",
+                       (int)pid, INJECT_MS / 1000);
+    }
     (void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
     return r < 0 ? err_set(err, -r, "cannot make process %d act as another user", (int)pid) : 0;
 }

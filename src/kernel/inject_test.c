@@ -1,15 +1,20 @@
 #include "kernel/inject.h"
 
+#include <errno.h>
 #include <linux/securebits.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 /* Answers each byte with its effective ids. */
 static _Noreturn void answer(int fd)
@@ -51,4 +56,29 @@ TEST(a_process_in_the_middle_of_a_call_acts_as_another_and_goes_on)
     int status;
     CHECK_EQ(waitpid(pid, &status, 0), pid);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(a_process_that_makes_no_call_is_killed_in_time)
+{
+    struct err err = ERR_INIT;
+    int status;
+    if (getuid() != 0)
+        return;
+    volatile unsigned *turns =
+        mmap(NULL, sizeof(*turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(turns != MAP_FAILED);
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            ++*turns;
+    while (*turns < 1000) /* it has left fork */
+        (void)sched_yield();
+    int64_t began = clock_mono_ms();
+    int r = inject_euid(pid, 400000, &err);
+    (void)kill(pid, SIGKILL);
+    CHECK_EQ(r, -ETIMEDOUT);
+    CHECK(clock_mono_ms() - began < INJECT_MS + 5000);
+    CHECK_EQ(waitpid(pid, &status, __WALL), pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    (void)munmap((void *)(uintptr_t)turns, sizeof(*turns));
 }
