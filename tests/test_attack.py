@@ -15,7 +15,6 @@ pytestmark = pytest.mark.timeout(harness.DEADLINE * 40)
 EXPECTED_TO_BREAK = {
     "filter-keeper",  # CRIU, which it starts, cannot work behind a filter
     "host-memory",
-    "memory-tcp-sockets",  # connections that nobody accepts yet are charged to nobody
 }
 
 

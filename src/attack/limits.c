@@ -108,11 +108,12 @@ static void run_unix_buffers(const struct attempt *self, struct outcome *o)
     judge_bytes(o, got, "socket buffers");
 }
 
-/* Connections over loopback that nobody reads. */
+/* Connections over loopback that nobody accepts. */
 static void run_tcp_buffers(const struct attempt *self, struct outcome *o)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
     socklen_t n = sizeof(at);
+    struct timeval patience = { 3, 0 };
     int size = 64 << 20, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     unsigned long got = 0;
     (void)setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
@@ -123,6 +124,7 @@ static void run_tcp_buffers(const struct attempt *self, struct outcome *o)
     }
     while (got < ENOUGH) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
         if (fd < 0 || connect(fd, (struct sockaddr *)&at, n) < 0)
             break;
         unsigned long more = fill_socket(fd);

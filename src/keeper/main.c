@@ -22,6 +22,7 @@
 #include "base/number.h"
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
+#include "kernel/backlog.h"
 #include "kernel/cgroup.h"
 #include "kernel/execs.h"
 #include "kernel/fence.h"
@@ -189,6 +190,17 @@ static void raise_fence(struct keeper *k)
                  strerror(err.code));
 }
 
+static void bound_backlogs(struct keeper *k)
+{
+    struct err err = ERR_INIT;
+    for (struct cgroup_host *h = k->cgroups; h; h = cgroup_host_next(h))
+        if (backlog_bound(cgroup_host_group(h), &err) < 0) {
+            log_warn("a sandbox can take memory with connections that nobody accepts: %s err=%s",
+                     err.msg, strerror(err.code));
+            return;
+        }
+}
+
 static int open_keeper(const struct config *c, struct storage *storage, struct keeper *k,
                        struct err *err)
 {
@@ -217,8 +229,10 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
         r = buckets_open(k, c->run_path, err);
     if (r == 0)
         r = cells_adopt(k, err);
-    if (r == 0 && !c->teardown)
+    if (r == 0 && !c->teardown) {
         raise_fence(k);
+        bound_backlogs(k);
+    }
     storage_drop_unfinished(storage);
     storage_volumes_count_nested(storage);
     return r;

@@ -47,3 +47,13 @@ static inline int bpf_do(enum bpf_cmd cmd, union bpf_attr *attr)
     int r = (int)syscall(SYS_bpf, cmd, attr, sizeof(*attr));
     return r < 0 ? -errno : r;
 }
+
+/* To all that is in a control group (v2), for as long as it is there: a link would end with whoever holds it. Without a
+ * flag the program takes the place of the one before it. */
+static inline int bpf_attach(int group_fd, int program, enum bpf_attach_type type)
+{
+    union bpf_attr attr = { .target_fd = (uint32_t)group_fd,
+                            .attach_bpf_fd = (uint32_t)program,
+                            .attach_type = type };
+    return bpf_do(BPF_PROG_ATTACH, &attr);
+}

@@ -99,16 +99,6 @@ static int load_open(int function, const struct places *p)
     return load(function, program, ARRAY_LEN(program));
 }
 
-/* Attach the program itself, not a link, which would end with its holder. Without a flag it
- * replaces the one that is there. */
-static int attach(int group_fd, int program)
-{
-    union bpf_attr attr = { .target_fd = (uint32_t)group_fd,
-                            .attach_bpf_fd = (uint32_t)program,
-                            .attach_type = BPF_LSM_CGROUP };
-    return bpf_do(BPF_PROG_ATTACH, &attr);
-}
-
 static const struct hook {
     const char *function;
     int (*load)(int function, const struct places *p);
@@ -127,7 +117,7 @@ static int raise_one(int group_fd, const struct btf *btf, const struct places *p
     _cleanup_fd_ int program = hook->load(function, p);
     if (program < 0)
         return err_set(err, -program, "cannot load a BPF program for '%s'", hook->function);
-    int r = attach(group_fd, program);
+    int r = bpf_attach(group_fd, program, BPF_LSM_CGROUP);
     return r < 0 ? err_set(err, -r, "cannot attach a BPF program to '%s'", hook->function) : 0;
 }
 

@@ -1,0 +1,20 @@
+/* backlog - bounds what a cell's connections hold before anybody accepts them.
+ *
+ * The kernel charges a TCP connection to a memory group when accept(2) returns it. Until then its data counts for nobody, so
+ * a cell could fill the whole machine's room for TCP by connecting to itself and never accepting. Two BPF programs on
+ * the control group of all cells count the connections that wait in each cell, refuse more than BACKLOG_CONNECTIONS of them,
+ * and let each hold less the more there are. A refused packet is lost, as it is with a full backlog: the sender tries again.
+ * The programs stay with the group when the keeper dies. Needs Linux 5.12 with BTF. */
+#pragma once
+#include "base/err.h"
+
+#define BACKLOG_CONNECTIONS \
+    4096 /* of all listeners of a cell: one of the kernel's default somaxconn */
+/* What waiting connections of a cell share. The nth may hold an nth of it, so that 4,096 of them hold at most five times this. */
+#define BACKLOG_BYTES (16 << 20)
+/* Of one: more than the kernel lets an ordinary one receive before its first read. */
+#define BACKLOG_BYTES_EACH (256 << 10)
+
+/* For all sockets that are made in the control group (v2) of this descriptor. Fine to call again.
+ * Failure: this kernel cannot, and nothing bounds them. */
+int backlog_bound(int group_fd, struct err *err);
