@@ -8,9 +8,10 @@
 #pragma once
 #include "base/err.h"
 
-#define BACKLOG_CONNECTIONS \
-    4096 /* of all listeners of a cell: one of the kernel's default somaxconn */
-/* What waiting connections of a cell share. The nth may hold an nth of it, so that 4,096 of them hold at most five times this. */
+/* Of all listeners of a cell: as many as one may have by the kernel's default somaxconn. A listener that ever got one counts
+ * as if one more were on its way. */
+#define BACKLOG_CONNECTIONS 4096
+/* What waiting connections of a cell share. The nth may hold an nth of it, so that 4,096 of them hold about five times this. */
 #define BACKLOG_BYTES (16 << 20)
 /* Of one: more than the kernel lets an ordinary one receive before its first read. */
 #define BACKLOG_BYTES_EACH (256 << 10)
