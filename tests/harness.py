@@ -408,7 +408,7 @@ class Daemon:
         self.process.wait(DEADLINE)
 
     def keepers(self):
-        """Pids of the keeper and of its sweeper: those that live."""
+        """Pids of the keeper, of its starter and of its sweeper: those that live."""
         found = []
         for pid in self.pids("warren-keeper"):
             with contextlib.suppress(OSError, KeyError):
@@ -426,8 +426,15 @@ class Daemon:
                 pids = self.keepers()
                 parents = {pid: int(re.search(r"^PPid:\t(\d+)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1])
                            for pid in pids}
-                return next((pid for pid in pids if parents[pid] not in pids), None)  # the other one is its sweeper
+                return next((pid for pid in pids if parents[pid] not in pids), None)  # the others are its children
         return until(look, "a keeper")
+
+    def starter(self):
+        """Pid of the process beside the keeper that starts CRIU."""
+        def look():
+            with contextlib.suppress(OSError):
+                return next((pid for pid in self.keepers() if pathlib.Path(f"/proc/{pid}/comm").read_text() == "keeper-starter\n"), None)
+        return until(look, "the keeper's starter")
 
     def pool(self, *below):
         """A place in the storage, seen with the keeper's eyes: nobody else has it mounted."""

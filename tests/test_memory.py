@@ -264,7 +264,15 @@ def criu_of(daemon):
     return None
 
 
-def test_a_kill_while_it_is_written_down_leaves_it_running():
+def kill_starter(daemon):
+    """The process that starts CRIU, alone: its keeper follows it."""
+    keeper, starter = daemon.keeper(), daemon.starter()
+    os.kill(starter, signal.SIGKILL)
+    until(lambda: not os.path.exists(f"/proc/{keeper}"), "the keeper's end")
+
+
+@pytest.mark.parametrize("kill", [harness.Daemon.kill_keeper, kill_starter], ids=["keeper", "starter"])
+def test_a_kill_while_it_is_written_down_leaves_it_running(kill):
     with harness.running() as d:
         api = d.api
         who = api.create(memory_mb=1024)["id"]
@@ -278,7 +286,7 @@ def test_a_kill_while_it_is_written_down_leaves_it_running():
             asked.start()
             until(lambda: criu_of(d) or not asked.is_alive(), "CRIU")  # which may come and go between two looks
             threading.Event().wait(delay)  # into one step or another
-            d.kill_keeper()
+            kill(d)
             asked.join()
             until(lambda: api.call("GET", f"/v1/sandboxes/{who}").status == 200)
             assert api.get(who)["state"] == "running"

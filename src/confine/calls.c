@@ -68,3 +68,12 @@ int calls_refuse(const char *const *names, size_t n, struct err *err)
                                  SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
     return load(ctx, r, err);
 }
+
+int calls_refuse_named(const char *const *names, size_t n, struct err *err)
+{
+    scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+    int r = ctx ? seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0) : -ENOMEM;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = add(ctx, SCMP_ACT_ERRNO(EPERM), names[i]);
+    return load(ctx, r, err);
+}

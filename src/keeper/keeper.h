@@ -14,6 +14,7 @@
 #include "cell/ns.h"
 #include "keeper/storage.h"
 #include "keeper/sweeper.h"
+#include "kernel/starter.h"
 #include "wire/keeper.h"
 
 struct uidrange_pool;
@@ -34,6 +35,7 @@ struct keeper {
     struct execs *execs; /* NULL: this machine does not count programs */
     bool fenced;         /* unix sockets cannot connect two cells (kernel/fence.h) */
     struct sweeper sweeper;
+    struct starter starter;
     int cells_dir;       /* <run>/cells */
     uint32_t client_uid; /* who may connect: warrend */
     struct cell *cells[CELL_BUCKETS];

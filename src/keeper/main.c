@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "keeper/filter.h"
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
 #include "kernel/backlog.h"
@@ -206,6 +207,7 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
 {
     *k = (struct keeper){ .storage = storage,
                           .sweeper = SWEEPER_INIT,
+                          .starter = STARTER_INIT,
                           .client_uid = c->client_uid,
                           .unpack_exe = c->unpack_exe,
                           .bucket_exe = c->bucket_exe };
@@ -222,7 +224,13 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     struct err no_execs = ERR_INIT;
     if (!c->teardown && execs_new(&k->execs, &no_execs) < 0)
         log_info("programs that sandboxes run are not counted: %s", no_execs.msg);
-    r = cgroup_host_open(c->cgroup, &k->cgroups, err);
+    if (!c->teardown)
+        r = starter_start(&k->starter, NULL, err);
+    if (r ==
+        0) /* after the starter, which has none, and what is done with refused calls at the start */
+        r = filter_enter(err);
+    if (r == 0)
+        r = cgroup_host_open(c->cgroup, &k->cgroups, err);
     if (r == 0)
         r = uidrange_open(UID_REGISTRY, c->run_path, &k->uids, err);
     if (r == 0)

@@ -264,16 +264,6 @@ static void on_started(void *arg, pid_t pid)
     (void)record_start_time(pid, &s->note.criu_start);
 }
 
-/* Into the cell's cgroup namespace: CRIU compares what it sees of groups with what they see. */
-static int enter(void *arg)
-{
-    struct story *s = arg;
-    char path[48];
-    (void)snprintf(path, sizeof(path), "/proc/%d/ns/cgroup", (int)s->d->pid);
-    _cleanup_fd_ int ns = open(path, O_RDONLY | O_CLOEXEC);
-    return ns < 0 || setns(ns, CLONE_NEWCGROUP) < 0 ? -errno : 0;
-}
-
 /* ---- before and after ---- */
 
 static int read_mounts(struct story *s, struct err *err)
@@ -403,11 +393,18 @@ static int write_down(struct story *s, struct err *err)
         r = meta_external(&s->meta, place_of, s, &external, err);
     if (r < 0)
         return r;
-    char group[48];
+    /* CRIU compares what it sees of groups with what the cell's processes see. */
+    char path[48], group[48];
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/cgroup", (int)s->d->pid);
+    _cleanup_fd_ int view = open(path, O_RDONLY | O_CLOEXEC);
+    if (view < 0) {
+        meta_external_free(&s->meta, external);
+        return err_set(err, errno, "cannot open the sandbox's cgroup namespace");
+    }
     (void)snprintf(group, sizeof(group), "/proc/%d/fd/%d", (int)getpid(), s->group);
     const struct criurpc c = {
-        .argv = criu.argv,
-        .enter = enter,
+        .starter = s->k->starter.fd,
+        .place = { .steps = { { STARTER_NAMESPACE, view } }, .n = 1 },
         .hook = on_hook,
         .arg = s,
         .images_fd = s->images,

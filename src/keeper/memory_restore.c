@@ -286,22 +286,6 @@ static int place_of(const void *arg, size_t i, char *out, size_t size)
 
 /* ---- CRIU's hooks ---- */
 
-/* By the process that becomes CRIU. Its cgroup namespace is that of the cell to be. */
-static int enter(void *arg)
-{
-    struct story *s = arg;
-    const struct cgroup_fds *fds = s->m->fds;
-    int r = fd_write_file_at(fds->init_group, "cgroup.procs", "0");
-    if (r == 0 && (fds->ns >= 0 ? setns(fds->ns, CLONE_NEWCGROUP) : unshare(CLONE_NEWCGROUP)) < 0)
-        r = -errno;
-    if (r == 0)
-        r = fd_write_file_at(fds->work_group, "cgroup.procs", "0");
-    for (size_t i = 0; r == 0 && i < CGROUP_CONTROLLERS; i++)
-        if (fds->procs[i] >= 0 && write(fds->procs[i], "0", 1) < 0)
-            r = -errno;
-    return r;
-}
-
 static int loopback_up(void *arg, struct err *err)
 {
     const bool *steered = arg;
@@ -448,20 +432,45 @@ static int open_program(struct story *s, struct err *err)
     return ns_host_program(s->k->ns, fd, &s->program, err);
 }
 
+/* Among the work of the cell to be, seen from its cgroup namespace. ret_fds are owned. */
+static int find_place(const struct cgroup_fds *fds, struct starter_place *ret_place, int ret_fds[2],
+                      struct err *err)
+{
+    ret_fds[0] = openat(fds->init_group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    ret_fds[1] = openat(fds->work_group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    if (ret_fds[0] < 0 || ret_fds[1] < 0)
+        return err_set(err, errno, "cannot open the sandbox's groups");
+    int r = starter_place_add(ret_place, STARTER_GROUP, ret_fds[0]);
+    if (r == 0)
+        r = starter_place_add(ret_place, fds->ns >= 0 ? STARTER_NAMESPACE : STARTER_CGROUP_NS,
+                              fds->ns);
+    if (r == 0)
+        r = starter_place_add(ret_place, STARTER_GROUP, ret_fds[1]);
+    for (size_t i = 0; r == 0 && i < CGROUP_CONTROLLERS; i++)
+        if (fds->procs[i] >= 0)
+            r = starter_place_add(ret_place, STARTER_GROUP, fds->procs[i]);
+    return r < 0 ? err_set(err, -r, "the sandbox has too many groups") : 0;
+}
+
 static int bring_back(struct story *s, pid_t *ret_pid, struct err *err)
 {
     struct criu criu;
     const char **external = NULL;
     char root[PATH_MAX + 8];
-    int r = memory_find_criu(&criu, err);
+    struct starter_place place = { .n = 0 };
+    int groups[2] = { -1, -1 }, r = memory_find_criu(&criu, err);
+    if (r >= 0)
+        r = find_place(s->m->fds, &place, groups, err);
     if (r >= 0)
         r = meta_external(&s->meta, place_of, s, &external, err);
-    if (r < 0)
+    if (r < 0) {
+        fd_close_all(groups, ARRAY_LEN(groups));
         return r;
+    }
     (void)snprintf(root, sizeof(root), "%s/" ROOT, s->at);
     const struct criurpc c = {
-        .argv = criu.argv,
-        .enter = enter,
+        .starter = s->k->starter.fd,
+        .place = place,
         .hook = on_hook,
         .arg = s,
         .images_fd = s->shown,
@@ -474,6 +483,7 @@ static int bring_back(struct story *s, pid_t *ret_pid, struct err *err)
     };
     r = criurpc_restore(&c, on_started, ret_pid, err);
     meta_external_free(&s->meta, external);
+    fd_close_all(groups, ARRAY_LEN(groups));
     if (r < 0 && !err->what)
         err->what = "cannot_restore";
     return r;

@@ -1,6 +1,7 @@
 /* The keeper's socket. What may be asked is the table below; each request is checked against its
  * shape before anything is done, and each connection carries one. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -342,7 +343,7 @@ static void on_request(struct watch *w, uint32_t events)
 
 struct server {
     struct keeper *k;
-    struct watch watch, parent;
+    struct watch watch, parent, starter;
     int fd;
 };
 
@@ -391,13 +392,28 @@ static void on_parent_gone(struct watch *w, uint32_t events)
     loop_stop(s->k->loop);
 }
 
+/* A filtered process cannot make another. The next keeper does: our launcher starts it when we die by a signal, while an
+ * exit would mean that starting us again does not help. */
+static void on_starter_gone(struct watch *w, uint32_t events)
+{
+    struct server *s = container_of(w, struct server, starter);
+    log_error("the process that starts CRIU was killed; the keeper ends and is started again");
+    starter_end(&s->k->starter);
+    (void)raise(SIGKILL);
+}
+
 int server_run(struct keeper *k, int listen_fd, int parent_fd, struct err *err)
 {
-    struct server s = { k, { -1, on_accept }, { -1, on_parent_gone }, listen_fd };
+    struct server s = {
+        k, { -1, on_accept }, { -1, on_parent_gone }, { -1, on_starter_gone }, listen_fd
+    };
     int r = loop_add(k->loop, &s.watch, listen_fd, EPOLLIN);
     if (r == 0 && parent_fd >= 0)
         r = loop_add(k->loop, &s.parent, parent_fd, EPOLLIN | EPOLLHUP);
     if (r == 0)
+        r = loop_add(k->loop, &s.starter, k->starter.fd, EPOLLHUP);
+    if (r == 0)
         r = loop_run(k->loop, TICK_MS, tick, k);
+    starter_end(&k->starter);
     return r < 0 ? err_set(err, -r, "the event loop failed") : 0;
 }

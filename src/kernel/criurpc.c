@@ -1,18 +1,12 @@
 #include "kernel/criurpc.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,18 +14,13 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/pb.h"
-#include "confine/rights.h"
 
 #define REQUEST_MAX (256 * 1024) /* a few hundred mounts by path */
 #define REPLY_MAX 65536
-#define ARGV_MAX 16
 #define LOG_LEVEL 2 /* errors and warnings: more slows it down */
-#define RPC_FD 3
-#define GIVEN_FD 4 /* what it inherits beside that */
 #define CACHE_BEGUN "/run/criu.kdat.tmp"
 #define CACHE_WRITE_S 10
 #define QUIET_MS 7200000 /* between two messages: all memory goes to disk, or comes back */
-#define LEAVE_MS 10000   /* for CRIU to let processes go and exit */
 
 /* Of CRIU's messages, by number. */
 enum { REQ_TYPE = 1, REQ_OPTS = 2, REQ_NOTIFY_SUCCESS = 3 };
@@ -126,7 +115,7 @@ static int put_inherited(const struct criurpc *c, struct buf *b)
         _cleanup_(buf_done) struct buf one = BUF_INIT(256);
         r = pb_put_str(&one, INHERIT_KEY, c->inherit_keys[i]);
         if (r == 0)
-            r = pb_put_int(&one, INHERIT_FD, GIVEN_FD + i);
+            r = pb_put_int(&one, INHERIT_FD, STARTER_GIVEN_FD + i);
         if (r == 0)
             r = pb_put_bytes(b, OPT_INHERIT_FD, one.data, one.len);
     }
@@ -231,72 +220,6 @@ static int next_answer(int sock, int pidfd, char *space, struct answer *ret)
 
 /* ---- the process ---- */
 
-/* Capabilities that CRIU needs to dump and restore processes of a cell. CRIU has no filter of
- * calls and no Landlock: the kernel does not show a process's filters to a filtered one, does
- * not let a confined one trace one that is not, and restored processes would keep both. */
-static const int rights[] = {
-    CAP_SYS_ADMIN,
-    CAP_SYS_PTRACE,
-    CAP_CHECKPOINT_RESTORE,
-    CAP_SYS_RESOURCE,
-    CAP_SYS_CHROOT,
-    CAP_SYS_NICE,
-    CAP_SYS_TIME,
-    CAP_NET_ADMIN,
-    CAP_SETUID,
-    CAP_SETGID,
-    CAP_SETPCAP,
-    CAP_SETFCAP,
-    CAP_CHOWN,
-    CAP_FOWNER,
-    CAP_FSETID,
-    CAP_DAC_OVERRIDE,
-    CAP_MKNOD,
-    CAP_KILL,
-    CAP_IPC_LOCK,
-    CAP_DAC_READ_SEARCH,
-    CAP_IPC_OWNER,
-    CAP_NET_BIND_SERVICE,
-};
-
-/* What it inherits: the socket, and the directories by their numbers in us (it opens them through
- * /proc). Nothing of our environment: its defaults could come from there. */
-static _Noreturn void become(const struct criurpc *c, int sock)
-{
-    static char *const env[] = { (char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-                                 (char *)(uintptr_t) "HOME=/nonexistent", NULL };
-    char fd[16];
-    char *argv[ARGV_MAX];
-    size_t n = 0;
-    int r = c->enter ? c->enter(c->arg) : 0;
-    if (r < 0 || setpgid(0, 0) < 0 || rights_bound(rights, ARRAY_LEN(rights), NULL) < 0)
-        _exit(3);
-    while (n < ARGV_MAX - 3 && c->argv[n]) {
-        argv[n] = c->argv[n];
-        n++;
-    }
-    (void)snprintf(fd, sizeof(fd), "%d", RPC_FD);
-    argv[n++] = (char *)(uintptr_t) "swrk";
-    argv[n++] = fd;
-    argv[n] = NULL;
-    int null = open("/dev/null", O_RDWR);
-    for (int i = 0; null >= 0 && i < 3; i++)
-        (void)dup2(null, i);
-    /* First above every number they will be given, so that none is overwritten. */
-    int last = RPC_FD, above = GIVEN_FD + CRIURPC_KEYS;
-    int given = c->inherit_keys[0] ? fcntl(c->inherit_fd, F_DUPFD, above) : -1;
-    sock = fcntl(sock, F_DUPFD, above);
-    if (sock < 0 || dup2(sock, RPC_FD) < 0)
-        _exit(3);
-    for (int i = 0; i < CRIURPC_KEYS && c->inherit_keys[i]; i++)
-        if ((last = dup2(given, GIVEN_FD + i)) < 0)
-            _exit(3);
-    (void)syscall(SYS_close_range, last + 1, ~0u, 0);
-    (void)umask(077);
-    (void)execve(argv[0], argv, env);
-    _exit(3);
-}
-
 /* It keeps what it knows of the kernel in a file, beside which one that was killed leaves another: as long as that is
  * there, none writes the first, and each has to find out anew. */
 static void forget_stale_cache(void)
@@ -306,21 +229,23 @@ static void forget_stale_cache(void)
         (void)unlink(CACHE_BEGUN);
 }
 
-static int start(const struct criurpc *c, int *ret_sock, pid_t *ret_pid)
+/* CRIU opens the directories through /proc, by their numbers in whoever made the socket pair. */
+static int start(const struct criurpc *c, int *ret_sock, struct starter_child *ret_child,
+                 struct err *err)
 {
+    unsigned ngiven = 0;
     int ends[2];
     forget_stale_cache();
+    while (ngiven < CRIURPC_KEYS && c->inherit_keys[ngiven])
+        ngiven++;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return -errno;
-    pid_t pid = fork();
-    if (pid == 0)
-        become(c, ends[1]);
-    int r = pid < 0 ? -errno : 0;
+        return err_set(err, errno, "cannot make a socket pair");
+    int r = starter_run(c->starter, &c->place, ends[1], c->inherit_fd, ngiven, ret_child, err);
     (void)close(ends[1]);
     if (r < 0)
         (void)close(ends[0]);
-    *ret_sock = ends[0];
-    *ret_pid = pid;
+    else
+        *ret_sock = ends[0];
     return r;
 }
 
@@ -356,35 +281,19 @@ static int converse(const struct criurpc *c, int sock, int pidfd, unsigned type,
     }
 }
 
-/* Wait for CRIU, and kill it if it does not exit by itself now that nobody listens. A killed
- * CRIU leaves children behind: kill its process group. */
-static void reap(pid_t pid, int pidfd)
-{
-    siginfo_t info;
-    if (pidfd >= 0 && fd_wait(pidfd, POLLIN, LEAVE_MS) <= 0)
-        (void)kill(-pid, SIGKILL);
-    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-        ;
-    if (info.si_code != CLD_EXITED)
-        (void)kill(-pid, SIGKILL);
-    (void)waitpid(pid, NULL, 0);
-}
-
 static int run(const struct criurpc *c, unsigned type, void (*started)(void *arg, pid_t pid),
                pid_t *ret_pid, struct err *err)
 {
     int sock = -1;
-    pid_t pid = -1;
-    int r = start(c, &sock, &pid);
+    struct starter_child child;
+    int r = start(c, &sock, &child, err);
     if (r < 0)
-        return err_set(err, -r, "cannot start CRIU");
+        return r;
     if (started)
-        started(c->arg, pid);
-    _cleanup_fd_ int pidfd = pidfd_open(pid, 0);
-    r = pidfd < 0 ? err_set(err, errno, "cannot watch CRIU")
-                  : converse(c, sock, pidfd, type, ret_pid, err);
+        started(c->arg, child.pid);
+    r = converse(c, sock, child.pidfd, type, ret_pid, err);
     (void)close(sock);
-    reap(pid, pidfd);
+    starter_wait(&child);
     return r;
 }
 

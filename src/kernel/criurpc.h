@@ -10,14 +10,14 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "kernel/starter.h"
 
 #define CRIURPC_LOG "criu.log"
-#define CRIURPC_KEYS 2
+#define CRIURPC_KEYS STARTER_GIVEN_MAX
 
 struct criurpc {
-    char *const *argv; /* CRIU, as found (base/criu.h) */
-    /* By the new process, before it becomes CRIU: where it is to be. 0 or -errno. */
-    int (*enter)(void *arg);
+    int starter;                /* starts CRIU (kernel/starter.h) */
+    struct starter_place place; /* where it is to be */
     /* At a hook; `pid` is of the first process where there is one. Below zero: it gives up. */
     int (*hook)(void *arg, const char *name, pid_t pid, struct err *err);
     void *arg;

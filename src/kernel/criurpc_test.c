@@ -47,7 +47,9 @@ TEST(the_end_of_criu_is_heard_whatever_it_leaves)
     (void)snprintf(path, sizeof(path), "%s/child", dir);
     char sh[] = "/bin/sh", how[] = "-c", script[] = "sleep 1000 & echo $! > $0; kill -9 $$";
     char *argv[] = { sh, how, script, path, NULL };
-    struct criurpc c = { .argv = argv, .work_fd = -1, .images_fd = -1 };
+    struct starter starter = STARTER_INIT;
+    CHECK_OK(starter_start(&starter, argv, &err));
+    struct criurpc c = { .starter = starter.fd, .work_fd = -1, .images_fd = -1 };
     CHECK_OK(prctl(PR_SET_CHILD_SUBREAPER, 1)); /* so that what it leaves is ours */
     CHECK_EQ(criurpc_dump(&c, NULL, &err), -ECHILD);
     CHECK_OK(fd_read_file_at(AT_FDCWD, path, text, sizeof(text)));
@@ -55,6 +57,7 @@ TEST(the_end_of_criu_is_heard_whatever_it_leaves)
     int status = 0;
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    starter_end(&starter);
     CHECK_OK(unlink(path));
     CHECK_OK(rmdir(dir));
 }
