@@ -2,8 +2,8 @@
  *
  * A list of names, installed for good, for every thread and every program the process starts. A
  * refused call fails with EPERM and kills nobody: a library that asks for a comfort does without
- * it. Names that libseccomp does not know are left out. A sanitizer's build installs nothing:
- * its run-time makes calls of its own. Sets no_new_privs unless a call says otherwise. */
+ * it. Names that libseccomp does not know are left out, and numbers without a name fail with ENOSYS
+ * (unnamed.h). A sanitizer's build installs nothing: its run-time makes calls of its own. Sets no_new_privs unless a call says otherwise. */
 #pragma once
 #include <stddef.h>
 

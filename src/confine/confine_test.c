@@ -48,6 +48,7 @@ static int allow_few(void)
     FAILS(syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY), EPERM);
     FAILS(syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0), EPERM);
     FAILS(syscall(SYS_socket, 1, 1, 0), EPERM);
+    FAILS(syscall(4000), ENOSYS); /* newer than libseccomp */
     FAILS(syscall(SYS_mmap, NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
           EPERM);
     TRUE(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=

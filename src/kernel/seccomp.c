@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "confine/unnamed.h"
 #include "kernel/seccomp_bpf.h"
 #include "kernel/seccomp_guard.h"
 #include "kernel/seccomp_ioctl.h"
@@ -30,7 +31,7 @@ DEFINE_FREEP(scmp_filter_ctx, seccomp_release)
 /* clang-format off */ /* lists to be read by group, not a name a line */
 
 /* Allowed with any arguments. Calls that this libseccomp does not know yet are passed over: they
- * answer ENOSYS (write_prelude). */
+ * answer ENOSYS (confine/unnamed.h). */
 static const char *const allowed[] = {
     /* files and directories */
     "access", "chdir", "chmod", "chown", "close", "close_range", "copy_file_range", "creat", "dup",
@@ -197,78 +198,12 @@ static int build(scmp_filter_ctx ctx, const struct seccomp_cookie *cookie)
     return r;
 }
 
-/* ---- calls without a name ---- */
-
-/* libseccomp has one answer for every call that no rule names, and here that is EPERM. A call
- * that is newer than the library must answer ENOSYS, as an older kernel does: C libraries fall
- * back on that answer alone. So a few instructions run before the library's: numbers that the
- * library has no name for (the end of its table, and its gaps) get ENOSYS, and all others go on
- * to it. The library refuses numbers of another architecture. */
-#define GAPS_MAX 8       /* x86-64 and aarch64 have three at most, the open end included */
-#define NUMBERS_MAX 4096 /* well above any table: no number from there on has a name */
-#define PRELUDE_MAX (3 + 2 * GAPS_MAX + 2)
-
-struct gap {
-    uint32_t first, last;
-};
-
-static bool has_name(int nr)
-{
-    char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
-    bool named = name != NULL;
-    free(name);
-    return named;
-}
-
-/* Returns the number of gaps. The last one is open: every number from its first on. */
-static size_t find_gaps(struct gap gaps[GAPS_MAX])
-{
-    size_t n = 0;
-    bool inside = false;
-    for (int nr = 0; nr < NUMBERS_MAX; nr++) {
-        bool named = has_name(nr);
-        if (!named && !inside && n == GAPS_MAX - 1) /* the rest goes to the library: EPERM */
-            n--;
-        if (!named && !inside)
-            gaps[n++] = (struct gap){ (uint32_t)nr, 0 };
-        if (named && inside)
-            gaps[n - 1].last = (uint32_t)nr - 1;
-        inside = !named;
-    }
-    if (inside)
-        gaps[n - 1].last = UINT32_MAX;
-    return n;
-}
-
-static size_t write_prelude(struct sock_filter out[PRELUDE_MAX])
-{
-    struct gap gaps[GAPS_MAX];
-    size_t ngaps = find_gaps(gaps), n = 0, total = 3 + 2 * ngaps + 2;
-    out[n++] =
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-    out[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 0,
-                                          (uint8_t)(total - n - 1));
-    n++;
-    out[n++] =
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < ngaps; i++) { /* below: past this gap; within: to the ENOSYS */
-        out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, gaps[i].first, 0, 1);
-        out[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, gaps[i].last, 0,
-                                              (uint8_t)(total - n - 2));
-        n++;
-    }
-    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0);
-    out[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
-                                            SECCOMP_RET_ERRNO | (ENOSYS & SECCOMP_RET_DATA));
-    return n;
-}
-
 /* Put the exported program in fd behind the instructions that libseccomp cannot express. */
 static int put_behind_prelude(int fd, size_t size, struct sock_fprog **ret_prog, struct err *err)
 {
     struct sock_filter
-        prelude[PRELUDE_MAX + SECCOMP_GUARD_MAX + SECCOMP_IOCTL_MAX + SECCOMP_BPF_MAX];
-    size_t n = write_prelude(prelude);
+        prelude[UNNAMED_MAX + SECCOMP_GUARD_MAX + SECCOMP_IOCTL_MAX + SECCOMP_BPF_MAX];
+    size_t n = unnamed_rules(prelude);
     n += seccomp_guard(prelude + n);
     n += seccomp_bpf_rules(prelude + n);
     n += seccomp_ioctl_rules(prelude + n);

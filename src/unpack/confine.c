@@ -2,8 +2,9 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <seccomp.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/capability.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "base/sanitized.h"
+#include "confine/calls.h"
 #include "kernel/mount.h"
 
 #define MEMORY_MAX (1024ull * 1024 * 1024) /* an xz dictionary can ask for 4 GiB */
@@ -70,79 +72,59 @@ static int drop(enum confine_to to, struct err *err)
     return 0;
 }
 
-#if SANITIZED
-static int filter(enum confine_to to, struct err *err)
-{
-    return 0; /* its runtime makes calls of its own */
-}
-#else
-static const int any_calls[] = {
-    SCMP_SYS(read),
-    SCMP_SYS(pread64),
-    SCMP_SYS(readv),
-    SCMP_SYS(write),
-    SCMP_SYS(writev),
-    SCMP_SYS(close),
-    SCMP_SYS(lseek),
-    SCMP_SYS(fstat),
-    SCMP_SYS(brk),
-    SCMP_SYS(mmap),
-    SCMP_SYS(munmap),
-    SCMP_SYS(mremap),
-    SCMP_SYS(mprotect),
-    SCMP_SYS(madvise),
-    SCMP_SYS(futex),
-    SCMP_SYS(getrandom),
-    SCMP_SYS(exit),
-    SCMP_SYS(exit_group),
-    SCMP_SYS(rt_sigreturn),
-    SCMP_SYS(poll),
-    SCMP_SYS(fcntl),
-    SCMP_SYS(clock_gettime),
-    SCMP_SYS(getpid),
-    SCMP_SYS(gettimeofday),
-    SCMP_SYS(prlimit64),
-    SCMP_SYS(sched_getaffinity),
-    SCMP_SYS(restart_syscall),
-    SCMP_SYS(newfstatat), /* glibc's fstat */
-    SCMP_SYS(sendto),     /* fd_write_full tries it first */
+static const char *const any_calls[] = {
+    "read",
+    "pread64",
+    "readv",
+    "write",
+    "writev",
+    "close",
+    "lseek",
+    "fstat",
+    "brk",
+    "mmap",
+    "munmap",
+    "mremap",
+    "mprotect",
+    "madvise",
+    "futex",
+    "getrandom",
+    "exit",
+    "exit_group",
+    "rt_sigreturn",
+    "poll",
+    "fcntl",
+    "clock_gettime",
+    "getpid",
+    "gettimeofday",
+    "prlimit64",
+    "sched_getaffinity",
+    "restart_syscall",
+    "newfstatat", /* glibc's fstat */
+    "sendto",     /* fd_write_full tries it first */
 };
-static const int read_calls[] = {
-    SCMP_SYS(openat),     SCMP_SYS(openat2),    SCMP_SYS(statx),      SCMP_SYS(getdents64),
-    SCMP_SYS(readlinkat), SCMP_SYS(fgetxattr),  SCMP_SYS(flistxattr), SCMP_SYS(getxattr),
-    SCMP_SYS(lgetxattr),  SCMP_SYS(llistxattr), SCMP_SYS(listxattr),
+static const char *const read_calls[] = {
+    "openat",     "openat2",  "statx",     "getdents64", "readlinkat", "fgetxattr",
+    "flistxattr", "getxattr", "lgetxattr", "llistxattr", "listxattr",
 };
-static const int fill_calls[] = {
-    SCMP_SYS(openat),     SCMP_SYS(openat2),   SCMP_SYS(statx),     SCMP_SYS(pwrite64),
-    SCMP_SYS(getdents64), SCMP_SYS(mkdirat),   SCMP_SYS(unlinkat),  SCMP_SYS(linkat),
-    SCMP_SYS(symlinkat),  SCMP_SYS(mknodat),   SCMP_SYS(fchown),    SCMP_SYS(fchownat),
-    SCMP_SYS(fchmod),     SCMP_SYS(fchmodat),  SCMP_SYS(utimensat), SCMP_SYS(fsetxattr),
-    SCMP_SYS(ftruncate),  SCMP_SYS(fallocate),
+static const char *const fill_calls[] = {
+    "openat",   "openat2",  "statx",     "pwrite64",  "getdents64", "mkdirat",
+    "unlinkat", "linkat",   "symlinkat", "mknodat",   "fchown",     "fchownat",
+    "fchmod",   "fchmodat", "utimensat", "fsetxattr", "ftruncate",  "fallocate",
 };
-
-static int allow(scmp_filter_ctx ctx, const int *calls, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0) < 0)
-            return -EINVAL;
-    return 0;
-}
 
 static int filter(enum confine_to to, struct err *err)
 {
-    scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    int r = ctx ? allow(ctx, any_calls, ARRAY_LEN(any_calls)) : -ENOMEM;
-    if (r == 0 && to == CONFINE_READ)
-        r = allow(ctx, read_calls, ARRAY_LEN(read_calls));
-    if (r == 0 && (to == CONFINE_FILL || to == CONFINE_LAY))
-        r = allow(ctx, fill_calls, ARRAY_LEN(fill_calls));
-    if (r == 0)
-        r = seccomp_load(ctx);
-    if (ctx)
-        seccomp_release(ctx);
-    return r < 0 ? err_set(err, -r, "cannot filter system calls") : 0;
+    const char *calls[ARRAY_LEN(any_calls) + ARRAY_LEN(read_calls) + ARRAY_LEN(fill_calls)];
+    bool reads = to == CONFINE_READ, fills = to == CONFINE_FILL || to == CONFINE_LAY;
+    size_t n = ARRAY_LEN(any_calls);
+    memcpy(calls, any_calls, sizeof(any_calls));
+    for (size_t i = 0; reads && i < ARRAY_LEN(read_calls); i++)
+        calls[n++] = read_calls[i];
+    for (size_t i = 0; fills && i < ARRAY_LEN(fill_calls); i++)
+        calls[n++] = fill_calls[i];
+    return calls_allow(calls, n, err);
 }
-#endif
 
 int confine(enum confine_to to, int dir_fd, struct err *err)
 {
