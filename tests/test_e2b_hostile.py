@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import struct
+import threading
 import time
 import urllib.parse
 
@@ -299,6 +300,32 @@ def test_signatures_are_for_one_file_one_way_and_one_user(envd, api):
     assert bare.call("GET", f"/files?{signed(envd, 's.txt')}", headers={"E2b-Sandbox-Id": "x"}).status == 401
     # A wrong token is not made good by a right signature.
     assert envd.call("GET", f"/files?{signed(envd, 's.txt')}", headers={"X-Access-Token": "wrong"}).status == 401
+
+
+def test_a_flood_of_links_that_name_no_sandbox_leaves_others_alone(envd, api):
+    """Real clients send such links, so they are looked up, and that has a budget."""
+    put(envd, "s.txt", b"signed")
+    forged = "/files?" + urllib.parse.urlencode({"path": "p" * 3000, "signature": "v1_" + "A" * 43})
+    over, seen = threading.Event(), []
+
+    def flood():
+        while not over.is_set():
+            seen.append(api.with_key(None).call("GET", forged).status)
+    threads = [threading.Thread(target=flood) for _ in range(4)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(20):  # the neighbour's
+            began = time.monotonic()
+            assert envd.call("GET", f"/files?{signed(envd, 's.txt')}").body == b"signed"
+            assert api.ok("GET", "/v1/health")
+            assert time.monotonic() - began < 3
+    finally:
+        over.set()
+        for t in threads:
+            t.join()
+    assert len(seen) > 20 and set(seen) <= {401, 429}, set(seen)
+    until(lambda: api.with_key(None).call("GET", f"/files?{signed(envd, 's.txt')}").body == b"signed", "the budget")
 
 
 def test_users(envd):
