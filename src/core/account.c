@@ -20,6 +20,8 @@
 
 _Static_assert(ENTRIES_AT + NETWORK_LOG_MAX * sizeof(struct network_entry) <= USES_AT,
                "the uses have theirs");
+_Static_assert(USES_AT + ACCOUNT_USES_MAX * sizeof(struct account_use) <= ACCOUNT_BYTES_MAX,
+               "what a sandbox's network leaves on disk is bounded");
 _Static_assert(sizeof(struct account_head) <= HEAD_BYTES, "the head has its place");
 
 /* ---- the file ---- */
