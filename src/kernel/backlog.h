@@ -11,10 +11,11 @@
 /* Of all listeners of a cell: as many as one may have by the kernel's default somaxconn. A listener that ever got one counts
  * as if one more were on its way. */
 #define BACKLOG_CONNECTIONS 4096
-/* What waiting connections of a cell share. The nth may hold an nth of it, so that 4,096 of them hold about five times this. */
-#define BACKLOG_BYTES (16 << 20)
-/* Of one: more than the kernel lets an ordinary one receive before its first read. */
-#define BACKLOG_BYTES_EACH (256 << 10)
+/* What waiting connections of a cell share. The nth may hold an nth of it: 4,096 of them have about 140 MB at most, and each of
+ * 400 all that the kernel lets a client send before the first read. A sender that had to try again for a packet waits longer
+ * each time, so ordinary ones should not come to that; those with more to send than their share do, beyond 400. */
+#define BACKLOG_BYTES (40 << 20)
+#define BACKLOG_BYTES_EACH (128 << 10)
 
 /* For all sockets that are made in the control group (v2) of this descriptor. Fine to call again.
  * Failure: this kernel cannot, and nothing bounds them. */

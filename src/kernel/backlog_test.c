@@ -97,7 +97,7 @@ static int try_all(void)
     for (int i = 0; i < 1000; i++)
         if (accept_one(listener, &sum) < 0)
             return 5;
-    if (sum > 5L * BACKLOG_BYTES)
+    if (sum > 4L * BACKLOG_BYTES)
         return 6;
     if (visit(&at, 1) != 1 || visit(&other, 1) != 1) /* accepted ones do not count */
         return 7;
