@@ -8,14 +8,14 @@
 #pragma once
 #include "base/err.h"
 
-/* Of all listeners of a cell: as many as one may have by the kernel's default somaxconn. A listener that ever got one counts
- * as if one more were on its way. */
-#define BACKLOG_CONNECTIONS 4096
-/* What waiting connections of a cell share. The nth may hold an nth of it: 4,096 of them have about 140 MB at most, and each of
- * 400 all that the kernel lets a client send before the first read. A sender that had to try again for a packet waits longer
- * each time, so ordinary ones should not come to that; those with more to send than their share do, beyond 400. */
-#define BACKLOG_BYTES (40 << 20)
-#define BACKLOG_BYTES_EACH (128 << 10)
+/* Of all listeners of a cell. Beyond it a new connection is lost, as with a full backlog, and the client tries again. A
+ * listener that ever got a connection counts as if one more were on its way. */
+#define BACKLOG_CONNECTIONS 1024
+/* What waiting connections of a cell share, and what each of them may hold. Nobody should meet the latter who does not ask for
+ * larger buffers: by itself the kernel takes 128 KB and one packet more before the first read. A sender that lost a packet here
+ * waits longer each time, and those behind it with it. */
+#define BACKLOG_BYTES (256 << 20)
+#define BACKLOG_BYTES_EACH (256 << 10)
 
 /* For all sockets that are made in the control group (v2) of this descriptor. Fine to call again.
  * Failure: this kernel cannot, and nothing bounds them. */
