@@ -46,7 +46,7 @@ static int make_text(char out[NS_BOOT_SIZE])
     return 0;
 }
 
-/* Which cpus there are is the cell's to know; what they and their interrupts did is the host's. */
+/* The cell sees how many processors there are, and zeros for the host's use of them. */
 static int print_stat(int64_t booted_s, struct buf *b)
 {
     static const char zeros[] = " 0 0 0 0 0 0 0 0 0 0\n";
@@ -63,7 +63,7 @@ static int print_stat(int64_t booted_s, struct buf *b)
                               (long long)booted_s);
 }
 
-/* Always another file: who still has the old one open keeps it. */
+/* A new file each time: a process that has the old one open goes on reading that. */
 static int put_file(const struct ns_host *h, const char *name, const char *text, size_t n)
 {
     (void)unlinkat(h->boots, name, 0);

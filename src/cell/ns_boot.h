@@ -17,7 +17,7 @@
 #define NS_STAT_SUFFIX ".stat"      /* of the file in NS_BOOT_DIR that is shown there */
 
 bool ns_boot_valid(const char *text);
-/* What cell `id` will show: `known`, or a new one if that is ""; and that it was `uptime_s` ago. */
+/* Writes the files of cell `id`: boot id `known` (a new one if that is ""), booted `uptime_s` ago. */
 int ns_boot_put(const struct ns_host *host, const char *id, const char *known, int64_t uptime_s,
                 struct err *err);
 void ns_boot_drop(const struct ns_host *host, const char *id); /* it ended; NULL is fine */

@@ -1,8 +1,8 @@
-/* What a copy of a checkpoint begins with. Simple quotas count a block for the subvolume that wrote it: a sandbox made from
- * another's checkpoint would begin with nothing, keep all of it when the other is gone, and hand on more than its limit to the
- * next. So a checkpoint says whose it is and how much that had written; a copy for somebody else says how much it was given
- * (it carries that), and has so much less to write. It begins with the room that the other had left. All of it lies in
- * attributes of the subvolume, which only the host's root sees; full quotas need none of it. */
+/* Copies of checkpoints, where quotas count writers. Simple quotas charge a block to the subvolume that wrote it, so a sandbox
+ * made from another's checkpoint would start at zero, keep the other's blocks when that is deleted, and pass more than its
+ * limit on to the next. Therefore each checkpoint records its owner and how much the owner had written; a copy for somebody
+ * else records how much it carries, and may write that much less: it starts with the room that the other had left. The
+ * records are attributes of the subvolume, which only the host's root sees. Full quotas need none of this. */
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
