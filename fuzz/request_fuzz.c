@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/spec.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
 
@@ -24,8 +25,8 @@ static void read_bodies(struct request *req)
         unsigned changes = 0;
         if (!update)
             sandbox_spec_init(&spec);
-        if (native_spec_read(req, &spec, update ? &changes : NULL, &err) >= 0 && spec.name &&
-            !name_valid(spec.name))
+        if (native_spec_read(req, &spec, update ? &changes : NULL, &err) >= 0 &&
+            spec_check(&spec, &err) >= 0 && spec.name && !name_valid(spec.name))
             __builtin_trap();
         sandbox_spec_done(&spec);
     }
