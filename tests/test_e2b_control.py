@@ -307,7 +307,9 @@ def test_the_log_has_what_happened_and_what_was_printed(e2b, another, daemon):
 
 
 def test_lists_by_template_and_time(e2b, another):
-    first, second = another(metadata={"k 1": "v&2"}), another(metadata={"k 1": "v&2"})
+    first = another(metadata={"k 1": "v&2"})
+    time.sleep(0.01)  # one is made in less than the millisecond that times are told in
+    second = another(metadata={"k 1": "v&2"})
     ids = {first["sandboxID"], second["sandboxID"]}
     mine = "metadata=k%2525201%3Dv%2525262"
 

@@ -21,13 +21,9 @@ int storage_point_put(struct storage *st, const char *point, const char *id, str
     _cleanup_fd_ int box = storage_box_open(st, id);
     if (box < 0)
         return err_set(err, errno, "cannot open box '%s'", id);
-    bool note = storage_counts_writers(st);
-    int r = btrfs_subvol_snapshot(st->points, point, box, !note, err);
-    if (r < 0 || !note)
-        return r;
+    int r = btrfs_subvol_snapshot(st->points, point, box, true, err);
     /* Making it has closed the books: they say what the box had written by then. */
-    uint64_t written = storage_box_used(st, id) - storage_carried(st, box);
-    return storage_seal_point(st, st->points, point, id, written, err);
+    return r < 0 ? r : storage_note_total(st, st->points, point, id, storage_box_used(st, id), err);
 }
 
 int storage_point_upper(struct storage *st, const char *point, int *ret_fd, struct err *err)
@@ -53,7 +49,8 @@ static int copy_as(struct storage *st, const char *id, const char *part, int fro
 }
 
 /* A copy of a point that counts for sandbox `id`. */
-static int copy_for(struct storage *st, const char *id, const char *part, int from, struct err *err)
+static int copy_for(struct storage *st, const char *id, const char *part, const char *point,
+                    int from, struct err *err)
 {
     _cleanup_fd_ int box = storage_box_open(st, id);
     bool group = storage_counts_writers(st) && (box >= 0 || storage_box_grouped(st, id));
@@ -62,7 +59,7 @@ static int copy_for(struct storage *st, const char *id, const char *part, int fr
         return r;
     _cleanup_fd_ int copy = openat(st->boxes, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return copy < 0 ? err_set(err, errno, "cannot open box '%s'", id)
-                    : storage_carry(st, copy, id, group, err);
+                    : storage_carry(st, copy, st->points, point, id, group, err);
 }
 
 /* It takes the box's name in one step: before it the old files are there, after it these. */
@@ -104,7 +101,7 @@ int storage_box_make(struct storage *st, const char *id, const char *point, stru
                         point);
     r = storage_move_to_trash(st, st->boxes, part, err);
     if (r == 0)
-        r = copy_for(st, id, part, from, err);
+        r = copy_for(st, id, part, point, from, err);
     if (r < 0)
         drop_part(st, id, part);
     return r;
@@ -129,6 +126,7 @@ int storage_box_put(struct storage *st, const char *id, uint64_t disk_bytes, str
 
 int storage_point_trash(struct storage *st, const char *point, struct err *err)
 {
+    storage_forget_total(st, st->points, point);
     /* What is read-only cannot be moved to another directory: that changes its "..". */
     _cleanup_fd_ int fd = open_point(st, point);
     int r = fd < 0 ? 0 : btrfs_subvol_set_readonly(fd, false, err);
@@ -175,7 +173,7 @@ int storage_point_commit(struct storage *st, const char *point, struct err *err)
     uint64_t written = 0;
     if (st->quota)
         (void)btrfs_quota_used(dir, &written);
-    r = storage_note_total(st, dir, point, written, err); /* it was nobody's before */
+    r = storage_note_total(st, st->points, point, point, written, err); /* nobody else wrote it */
     if (r < 0)
         return r;
     if (renameat2(st->points, part, st->points, point, RENAME_NOREPLACE) < 0)

@@ -50,15 +50,13 @@ bool storage_group_entry(const struct storage *st, const char *name, uint64_t *r
 uint64_t storage_carried(const struct storage *st, int fd);
 /* How much a box or volume may write of its own. */
 uint64_t storage_room(const struct storage *st, int fd, uint64_t disk_bytes);
-/* Of a new checkpoint, while it can be written to: `of` wrote so much by itself. */
-int storage_note_total(const struct storage *st, int point_fd, const char *of, uint64_t written,
-                       struct err *err);
-/* The same of one in `dir`, which is read-only from then on. */
-int storage_seal_point(const struct storage *st, int dir, const char *point, const char *of,
-                       uint64_t written, struct err *err);
+/* Of a new checkpoint in directory `dir`: it is of `of` and holds so much, with what that carries. */
+int storage_note_total(const struct storage *st, int dir, const char *point, const char *of,
+                       uint64_t bytes, struct err *err);
+void storage_forget_total(const struct storage *st, int dir, const char *point);
 /* A new copy of a checkpoint, for `id`. counted: what `id` wrote before still counts for it. */
-int storage_carry(const struct storage *st, int copy_fd, const char *id, bool counted,
-                  struct err *err);
+int storage_carry(const struct storage *st, int copy_fd, int dir, const char *point, const char *id,
+                  bool counted, struct err *err);
 
 /* With simple quotas a block counts for the subvolume that wrote it, so one made from a checkpoint begins with nothing. The
  * boxes that a sandbox has had are therefore a group, once it has had two: going back gives no room away. */

@@ -177,18 +177,17 @@ int storage_volume_flush(struct storage *st, const char *id, struct err *err)
 int storage_volume_point_put(struct storage *st, const char *point, const char *id, struct err *err)
 {
     _cleanup_fd_ int fd = -1;
-    bool note = storage_counts_writers(st);
     int r = storage_volume(st, id, &fd, err);
     if (r == 0)
-        r = copy(st, st->volume_points, point, fd, !note, id, err);
-    if (r < 0 || !note)
-        return r;
-    uint64_t written = storage_volume_used(st, id) - storage_carried(st, fd);
-    return storage_seal_point(st, st->volume_points, point, id, written, err);
+        r = copy(st, st->volume_points, point, fd, true, id, err);
+    return r < 0 ? r
+                 : storage_note_total(st, st->volume_points, point, id, storage_volume_used(st, id),
+                                      err);
 }
 
 int storage_volume_point_trash(struct storage *st, const char *point, struct err *err)
 {
+    storage_forget_total(st, st->volume_points, point);
     _cleanup_fd_ int fd = open_in(st->volume_points, point);
     int r = fd < 0 ? 0 : btrfs_subvol_set_readonly(fd, false, err);
     return r < 0 ? r : storage_move_to_trash(st, st->volume_points, point, err);
@@ -213,7 +212,7 @@ int storage_volume_restore(struct storage *st, const char *id, const char *point
     fd = open_in(st->volumes, part);
     if (fd < 0)
         return err_set(err, errno, "cannot open volume '%s'", id);
-    r = storage_carry(st, fd, id, true, err);
+    r = storage_carry(st, fd, st->volume_points, point, id, true, err);
     if (r == 0)
         r = limit(st, id, fd, disk_bytes, err);
     if (r < 0)
