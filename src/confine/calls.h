@@ -2,19 +2,20 @@
  *
  * A list of names, installed for good, for every thread and every program the process starts. A
  * refused call fails with EPERM and kills nobody: a library that asks for a comfort does without
- * it. Names that libseccomp does not know are left out, and numbers without a name fail with ENOSYS
- * (unnamed.h). A sanitizer's build installs nothing: its run-time makes calls of its own. Sets no_new_privs unless a call says otherwise. */
+ * it. Names that libseccomp does not know are left out. A sanitizer's build installs nothing: its
+ * run-time makes calls of its own. Sets no_new_privs unless a function says otherwise. */
 #pragma once
 #include <stddef.h>
 
 #include "base/err.h"
 
-/* Allow these calls and no others. mmap and mprotect, if listed, cannot make memory executable. */
+/* Allow these calls and no others; numbers that libseccomp has no name for fail with ENOSYS
+ * (unnamed.h). mmap and mprotect, if listed, cannot make memory executable. */
 int calls_allow(const char *const *names, size_t n, struct err *err);
 /* Allow all calls but these, and no new namespaces. clone3 hides its flags from filters and gets
  * ENOSYS, so the C library uses clone. */
 int calls_refuse(const char *const *names, size_t n, struct err *err);
 /* Allow all calls but these, new namespaces too, and do not set no_new_privs: for a process whose
- * children are sandboxes, where setuid programs work. By number alone, never by argument: such a filter passes to every sandbox, and
- * the kernel answers from a bitmap what it lets through (5.11). Needs CAP_SYS_ADMIN. */
+ * children are sandboxes, where setuid programs work. The filter looks at numbers alone, never at arguments: every
+ * sandbox inherits it, and the kernel answers such calls from a bitmap (5.11). Needs CAP_SYS_ADMIN. */
 int calls_refuse_named(const char *const *names, size_t n, struct err *err);

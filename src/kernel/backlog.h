@@ -3,7 +3,7 @@
  * The kernel charges a TCP connection to a memory group when accept(2) returns it. Until then its data counts for nobody, so
  * a cell could fill the whole machine's room for TCP by connecting to itself and never accepting. Two BPF programs on
  * the control group of all cells count the connections that wait in each cell, refuse more than BACKLOG_CONNECTIONS of them,
- * and let each hold less the more there are. A refused packet is lost, as it is with a full backlog: the sender tries again.
+ * and let each hold BACKLOG_BYTES_EACH at most. A refused packet is lost, as it is with a full backlog: the sender tries again.
  * The programs stay with the group when the keeper dies. Needs Linux 5.12 with BTF. */
 #pragma once
 #include "base/err.h"
