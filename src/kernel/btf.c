@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -13,7 +14,8 @@
 #define FILE_MAX (64ll * 1024 * 1024) /* ten times the largest kernel's */
 
 struct btf {
-    uint8_t *data;
+    uint8_t *data; /* mapped, not allocated: see btf_open */
+    size_t size;
     const uint8_t *types, *types_end;
     const char *names;
     size_t names_size; /* ends with a NUL */
@@ -138,13 +140,19 @@ int btf_open(const char *path, struct btf **ret_btf, struct err *err)
     if (sb.st_size <= 0 || sb.st_size > FILE_MAX)
         return err_set(err, EMSGSIZE, "'%s' has an odd size", path);
     _cleanup_(btf_freep) struct btf *b = calloc(1, sizeof(*b));
-    if (b)
-        b->data = malloc((size_t)sb.st_size);
-    if (!b || !b->data)
+    if (!b)
         return err_set(err, ENOMEM, "out of memory");
-    int r = fd_read_full(fd, b->data, (size_t)sb.st_size);
+    /* Unmapping gives the memory back for certain. The heap may keep these megabytes, and every
+     * process that the keeper clones would copy their page tables. */
+    void *data = mmap(NULL, (size_t)sb.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                      -1, 0);
+    if (data == MAP_FAILED)
+        return err_set(err, errno, "out of memory");
+    b->data = data;
+    b->size = (size_t)sb.st_size;
+    int r = fd_read_full(fd, b->data, b->size);
     if (r == 0)
-        r = take_apart(b, (size_t)sb.st_size);
+        r = take_apart(b, b->size);
     if (r < 0)
         return err_set(err, -r, "cannot read '%s'", path);
     *ret_btf = take_ptr(b);
@@ -155,6 +163,7 @@ void btf_free(struct btf *b)
 {
     if (!b)
         return;
-    free(b->data);
+    if (b->data)
+        (void)munmap(b->data, b->size);
     free(b);
 }
