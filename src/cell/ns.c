@@ -92,6 +92,13 @@ static pid_t clone_within(const struct ns_host *host, const struct ns_spec *spec
     return pid > 0 && nfds != 1 ? -ECHILD : pid;
 }
 
+static int tell(const struct ns_cell *cell, const struct ns_word *word, const int *fds, size_t n,
+                struct err *err)
+{
+    int r = fd_send_msg(cell->go_fd, word, sizeof(*word), fds, n);
+    return r < 0 ? err_set(err, -r, "the cell's first process is gone") : 0;
+}
+
 int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns_cell *ret_cell,
                struct err *err)
 {
@@ -118,18 +125,17 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
         return err_set(err, -pid, "cannot make namespaces");
     }
     struct ns_cell cell = { pid, pidfd, go[0], status[0] };
-    (void)oom_set(pid, OOM_SANDBOX); /* by us: inside nobody may go below it then */
-    r = ns_show_net(pid, err);
-    if (r == 0)
-        r = write_map(pid, "uid_map", spec->uid_base, err);
+    r = write_map(pid, "uid_map", spec->uid_base, err);
     if (r == 0)
         r = write_map(pid, "gid_map", spec->uid_base, err);
     if (r == 0) {
         const struct ns_word word = { .word = NS_WORD_MAPPED };
-        r = fd_send_msg(cell.go_fd, &word, sizeof(word), NULL, 0);
-        if (r < 0)
-            r = err_set(err, -r, "the cell's first process is gone");
+        r = tell(&cell, &word, NULL, 0, err);
     }
+    /* The rest needs to be done only before the cell gets its root: the child is at work meanwhile. */
+    if (r == 0)
+        r = ns_show_net(pid, err);
+    (void)oom_set(pid, OOM_SANDBOX); /* by us: inside nobody may go below it then */
     if (r < 0) {
         ns_cell_close(&cell); /* the child sees its end of file */
         return r;
@@ -169,27 +175,29 @@ static int make_root(const struct ns_cell *cell, const struct ns_spec *spec, str
     return r;
 }
 
-int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err)
+int ns_give_root(const struct ns_cell *cell, const struct ns_spec *spec, struct err *err)
 {
     /* Closed after the word is given: letting go of a mount can take the kernel a while. */
     _cleanup_(layers_close) struct layers l = { -1, -1, -1, -1 };
+    const struct ns_word word = { .word = NS_WORD_ROOT };
     int r = make_root(cell, spec, &l, err);
-    if (r < 0)
-        return r;
-    struct ns_word word = { .word = NS_WORD_ROOT };
-    int late[NS_LATE_MAX] = { spec->cgroup->oom };
+    return r < 0 ? r : tell(cell, &word, &l.root, 1, err);
+}
+
+int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err)
+{
+    struct ns_word word = { .word = NS_WORD_GROUPS };
+    int late[NS_LATE_MAX] = { spec->cgroup->oom }, fds[NS_LATE_MAX];
     memcpy(late + 1, spec->cgroup->procs, sizeof(spec->cgroup->procs));
     memcpy(late + NS_LATE_INIT, spec->cgroup->init_procs, sizeof(spec->cgroup->init_procs));
-    int fds[1 + NS_LATE_MAX] = { l.root };
-    size_t n = 1;
+    size_t n = 0;
     for (size_t i = 0; i < NS_LATE_MAX; i++) {
         word.has[i] = late[i] >= 0;
         if (word.has[i])
             fds[n++] = late[i];
     }
-    r = fd_send_msg(cell->go_fd, &word, sizeof(word), fds, n);
-    if (r < 0)
-        return err_set(err, -r, "the cell's first process is gone");
-    (void)close(take_fd(cell->go_fd));
-    return 0;
+    int r = tell(cell, &word, fds, n, err);
+    if (r == 0)
+        (void)close(take_fd(cell->go_fd));
+    return r;
 }

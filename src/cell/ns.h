@@ -32,7 +32,7 @@ int ns_host_program(const struct ns_host *host, int fd, int *ret_fd, struct err 
 struct ns_spec {
     const char *id;                  /* also its host name */
     int image_fd;                    /* the image's root, opened in our mount namespace */
-    int box_fd;                      /* holds "upper" and "work"; ns_release needs it first */
+    int box_fd;                      /* holds "upper" and "work"; ns_give_root needs it */
     uint32_t uid_base;               /* host id of root inside */
     const struct cgroup_fds *cgroup; /* ns_prepare needs the groups, ns_release all of it */
     int listen_fd;                   /* a bound socket, for warren-init */
@@ -52,9 +52,11 @@ struct ns_cell {
     }
 void ns_cell_close(struct ns_cell *cell); /* the descriptors; the process goes on */
 
-/* Two steps, so that the caller can write the pid down between them: a keeper killed in the middle
- * leaves a child that sees its end of file and exits. What the cell shows as its boot id stays until
+/* Three steps. The caller writes the pid down after the first: a keeper killed in the middle leaves a child that sees its
+ * end of file and exits. After each step the child works on the inside while the caller makes what the next one needs:
+ * ns_give_root its files, ns_release its groups and limits, without which nothing of the user's runs. What the cell shows as its boot id stays until
  * ns_boot_drop (ns_boot.h). All of spec is borrowed. */
 int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns_cell *ret_cell,
                struct err *err);
+int ns_give_root(const struct ns_cell *cell, const struct ns_spec *spec, struct err *err);
 int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err);

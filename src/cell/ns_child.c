@@ -1,7 +1,7 @@
 /* The inside of a cell, built by its first process. Runs between clone and exec in a process of
  * its own (no memory is shared with the keeper), so it may use what it likes and reports a whole
- * struct err. Order matters: proc and sysfs can be mounted in a user namespace only while the
- * host's are still in view; the capabilities go last. */
+ * struct err. Order matters: proc can be mounted in a user namespace only while the host's is still
+ * in view; the capabilities go last. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -24,6 +24,7 @@
 #include "base/fd.h"
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
+#include "cell/ns_show.h"
 #include "cell/ns_time.h"
 #include "kernel/mount.h"
 #include "kernel/seccomp_reflink.h"
@@ -60,7 +61,7 @@ static int make_parts(const struct ns_spec *spec, struct parts *p, struct err *e
     if (r == 0)
         r = mount_new("proc", NULL, 0, FS_FLAGS, &p->proc, err);
     if (r == 0)
-        r = mount_new("sysfs", NULL, 0, FS_FLAGS | MOUNT_ATTR_RDONLY, &p->sys, err);
+        r = mount_clone(AT_FDCWD, NS_SHOW_DIR "/" NS_SHOW_SYS, &p->sys, err);
     if (r == 0)
         r = mount_new("devpts", pts, ARRAY_LEN(pts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &p->pts,
                       err);
@@ -103,32 +104,15 @@ static int seal(const char *path, struct err *err)
     return r < 0 ? r : mount_place_at(fd, AT_FDCWD, path, err);
 }
 
-/* The masks lie on filesystems that the kernel fills: no name there is the image's to choose. Nearly all are put by a
+/* The masks lie on a filesystem that the kernel fills: no name there is the image's to choose. Nearly all are put by a
  * single call: creation spends more time here than anywhere else. */
-static int mask_one(const struct ns_mask *m, int kept, struct err *err)
-{
-    switch (m->kind) {
-    case NS_HIDE_DIR:
-    case NS_HIDE_FILE:
-    case NS_SHOW: return mount_bind(m->over, m->path, err);
-    case NS_READONLY: return seal(m->path, err);
-    case NS_KEEP: return mount_place_at(kept, AT_FDCWD, m->path, err);
-    }
-    return err_set(err, EINVAL, "cannot mask '%s'", m->path);
-}
-
-/* Parts to keep are taken out before anything covers them. */
 static int mask_all(const struct ns_host *h, struct err *err)
 {
-    int kept[NS_MASKS_MAX], r = 0;
-    for (size_t i = 0; i < h->nmasks; i++)
-        kept[i] = -1;
-    for (size_t i = 0; r == 0 && i < h->nmasks; i++)
-        if (h->masks[i].kind == NS_KEEP)
-            r = mount_clone(AT_FDCWD, h->masks[i].path, &kept[i], err);
-    for (size_t i = 0; r == 0 && i < h->nmasks; i++)
-        r = mask_one(&h->masks[i], kept[i], err);
-    fd_close_all(kept, h->nmasks);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < h->nmasks; i++) {
+        const struct ns_mask *m = &h->masks[i];
+        r = m->kind == NS_READONLY ? seal(m->path, err) : mount_bind(m->over, m->path, err);
+    }
     return r;
 }
 
@@ -165,8 +149,6 @@ static int assemble(const struct ns_host *h, const struct ns_spec *spec, const s
 {
     int r = hang(p->proc, "proc", err);
     if (r == 0)
-        r = hang(p->sys, "sys", err);
-    if (r == 0)
         r = mask_all(h, err);
     if (r == 0)
         r = show_boot(spec, err);
@@ -196,10 +178,10 @@ static int enter_root(const struct parts *parts, int root, struct err *err)
 }
 
 /* Wait for the keeper's next word, and the descriptors with it; returns how many. */
-static size_t await(int go_fd, char expected, struct ns_word *ret_word, int fds[1 + NS_LATE_MAX])
+static size_t await(int go_fd, char expected, struct ns_word *ret_word, int fds[NS_LATE_MAX])
 {
     size_t nfds = 0;
-    ssize_t n = fd_recv_msg(go_fd, ret_word, sizeof(*ret_word), fds, 1 + NS_LATE_MAX, &nfds);
+    ssize_t n = fd_recv_msg(go_fd, ret_word, sizeof(*ret_word), fds, NS_LATE_MAX, &nfds);
     if (n != (ssize_t)sizeof(*ret_word) || ret_word->word != expected)
         _exit(1); /* the keeper is gone or gave up: nobody is there to tell */
     return nfds;
@@ -292,7 +274,7 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
 {
     struct parts parts;
     struct ns_word word;
-    int fds[1 + NS_LATE_MAX], late[NS_LATE_MAX];
+    int fds[NS_LATE_MAX], late[NS_LATE_MAX];
     sigset_t all;
 
     (void)sigfillset(&all);
@@ -317,16 +299,17 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
         r = bound_rights(err);
     if (r < 0)
         return r;
-    size_t nfds = await(go_fd, NS_WORD_ROOT, &word, fds), next = 1;
-    for (size_t i = 0; i < NS_LATE_MAX; i++)
-        late[i] = word.has[i] && next < nfds ? fds[next++] : -1;
-    if (nfds == 0)
+    if (await(go_fd, NS_WORD_ROOT, &word, fds) != 1)
         return err_set(err, EPROTO, "no root came with the word");
-    r = join_groups(late + NS_LATE_INIT, err);
-    if (r == 0)
-        r = enter_root(&parts, fds[0], err);
+    r = enter_root(&parts, fds[0], err);
     if (r == 0)
         r = install_filters(h, spec, err);
+    if (r < 0)
+        return r;
+    size_t nfds = await(go_fd, NS_WORD_GROUPS, &word, fds), next = 0;
+    for (size_t i = 0; i < NS_LATE_MAX; i++)
+        late[i] = word.has[i] && next < nfds ? fds[next++] : -1;
+    r = join_groups(late + NS_LATE_INIT, err);
     return r < 0 ? r : become_init(h, spec, late, status_fd, err);
 }
 

@@ -21,8 +21,8 @@
 #define MFD_EXEC 0x0010U /* newer than Debian 12's headers; older kernels refuse it */
 #endif
 
-/* What a process inside could read of the host, or switch on it. Those that this host has are
- * found once; the kernel shows the same ones in every cell. Laid in this order. */
+/* Parts of /proc in which a process inside could read about the host, or switch something on it. Those that this host
+ * has are found once; the kernel shows the same ones in every cell. Laid in this order. */
 static const struct {
     enum ns_mask_kind kind;
     const char *path;
@@ -79,19 +79,6 @@ static const struct {
     { NS_HIDE_DIR, "proc/sys/dev" },
     { NS_SHOW, "proc/sys/fs" },
     { NS_SHOW, "proc/sys/kernel/pty" },
-    { NS_HIDE_DIR, "sys/block" },
-    { NS_HIDE_DIR, "sys/bus" },
-    { NS_HIDE_DIR, "sys/dev" },
-    { NS_HIDE_DIR, "sys/firmware" },
-    { NS_HIDE_DIR, "sys/fs" },
-    { NS_HIDE_DIR, "sys/hypervisor" },
-    { NS_HIDE_DIR, "sys/kernel" },
-    { NS_HIDE_DIR, "sys/module" },
-    { NS_HIDE_DIR, "sys/power" },
-    { NS_SHOW, "sys/class" },
-    { NS_KEEP, "sys/class/net" },
-    { NS_SHOW, "sys/devices" },
-    { NS_KEEP, "sys/devices/virtual/net" },
 };
 
 _Static_assert(ARRAY_LEN(known_masks) <= NS_MASKS_MAX, "none is left out");
@@ -102,10 +89,16 @@ static const char *over_it(enum ns_mask_kind kind, const char *path)
     case NS_HIDE_DIR: return NS_SHOW_EMPTY;
     case NS_HIDE_FILE: return NS_SHOW_NOTHING;
     case NS_SHOW: return ns_show_name(path);
-    case NS_READONLY:
-    case NS_KEEP: break;
+    case NS_READONLY: break;
     }
     return NULL;
+}
+
+/* A file of the host's root that others may not open needs no mask: no id inside is the host's root, and a capability
+ * inside reaches no file of an id that has no name there. */
+static bool is_closed(const struct stat *sb)
+{
+    return S_ISREG(sb->st_mode) && sb->st_uid == 0 && (sb->st_mode & S_IRWXO) == 0;
 }
 
 static void find_masks(struct ns_host *h)
@@ -117,7 +110,8 @@ static void find_masks(struct ns_host *h)
         const char *over = over_it(m.kind, path);
         if (over)
             (void)snprintf(m.over, sizeof(m.over), NS_SHOW_DIR "/%s", over);
-        if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        struct stat sb;
+        if (lstat(path, &sb) == 0 && !is_closed(&sb))
             h->masks[h->nmasks++] = m;
     }
 }
@@ -214,7 +208,7 @@ static int make_furniture(const char *path, struct err *err)
     _cleanup_fd_ int base = open_in(AT_FDCWD, path, err);
     if (base < 0)
         return base;
-    static const char *const hooks[] = { "root",  "proc",      "sys",        "own-dev",
+    static const char *const hooks[] = { "root",  "proc",      "own-dev",
                                          "cache", NS_BOOT_DIR, NS_BOOT_SHOWN };
     for (size_t i = 0; i < ARRAY_LEN(hooks); i++) /* where a cell's child assembles its parts */
         if (mkdirat(base, hooks[i], 0711) < 0 && errno != EEXIST)

@@ -8,7 +8,7 @@
 
 struct sock_fprog;
 
-#define NS_MASKS_MAX 128
+#define NS_MASKS_MAX 64
 #define NS_PATH_SIZE 96
 
 enum ns_mask_kind {
@@ -16,7 +16,6 @@ enum ns_mask_kind {
     NS_HIDE_FILE, /* an empty file over it */
     NS_SHOW,      /* its stand-in over it (ns_show.h) */
     NS_READONLY,  /* itself, read-only */
-    NS_KEEP,      /* itself again, on a stand-in that hides it */
 };
 
 struct ns_mask {
@@ -25,10 +24,11 @@ struct ns_mask {
     char over[NS_PATH_SIZE]; /* of the furniture: what lies over it; or "" */
 };
 
-/* The keeper's two words to the child. With the second come descriptors: the root, then those that
- * `has` says, in this order: the OOM counter, the v1 groups that commands join, those that pid 1 does. */
+/* The keeper's three words to the child, some with descriptors. With the last come those that `has` says, in this order:
+ * the OOM counter, the v1 groups that commands join, those that pid 1 does. */
 #define NS_WORD_MAPPED 'm' /* your ids are mapped */
-#define NS_WORD_ROOT 'r'   /* here is the rest */
+#define NS_WORD_ROOT 'r'   /* here is your root */
+#define NS_WORD_GROUPS 'g' /* here are your groups: join them and run */
 
 #define NS_LATE_INIT (1 + CGROUP_CONTROLLERS) /* from here on: pid 1's own */
 #define NS_LATE_MAX (NS_LATE_INIT + CGROUP_CONTROLLERS)

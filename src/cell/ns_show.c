@@ -20,11 +20,17 @@
 static const struct {
     const char *path, *name;
 } stand_ins[] = {
-    { "/proc/cgroups", "cgroups" }, { "/proc/cmdline", "cmdline" },
-    { "/proc/loadavg", "loadavg" }, { "/proc/partitions", "partitions" },
-    { "/proc/swaps", "swaps" },     { "/proc/vmstat", "vmstat" },
-    { "/proc/sys/fs", "fs" },       { "/proc/sys/kernel/pty", "pty" },
-    { "/sys/class", "class" },      { "/sys/devices", "devices" },
+    { "/proc/cgroups", "cgroups" },
+    { "/proc/cmdline", "cmdline" },
+    { "/proc/loadavg", "loadavg" },
+    { "/proc/partitions", "partitions" },
+    { "/proc/swaps", "swaps" },
+    { "/proc/vmstat", "vmstat" },
+    { "/proc/sys/fs", "fs" },
+    { "/proc/sys/kernel/pty", "pty" },
+    { "/sys", NS_SHOW_SYS },
+    { "/sys/class", NS_SHOW_SYS "/class" },     /* of cells of before, */
+    { "/sys/devices", NS_SHOW_SYS "/devices" }, /* on a sysfs */
 };
 
 const char *ns_show_name(const char *path)
@@ -104,12 +110,13 @@ static bool is_numbered(const char *name, const char *word)
     return strncmp(name, word, n) == 0 && isdigit((unsigned char)name[n]);
 }
 
-/* The directories below the processor's, the memory nodes' and /proc/sys/fs that hold settings and shapes. Others hold
+/* The directories below the processor's, the memory nodes', an interface's and /proc/sys/fs that hold settings and shapes. Others hold
  * counters (cpuidle, thermal_throttle), or another filesystem (binfmt_misc). */
 static bool is_shape(const char *name)
 {
-    static const char *const dirs[] = { "topology", "cache",   "vulnerabilities", "smt",   "epoll",
-                                        "fanotify", "inotify", "mqueue",          "verity" };
+    static const char *const dirs[] = { "topology", "cache",     "vulnerabilities", "smt",
+                                        "epoll",    "fanotify",  "inotify",         "mqueue",
+                                        "verity",   "statistics" };
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (strcmp(name, dirs[i]) == 0)
             return true;
@@ -128,12 +135,13 @@ static bool is_left_out(const char *name)
 
 static bool is_counter(const char *name)
 {
-    static const char *const files[] = { "aio-nr",   "dentry-state", "file-nr",
-                                         "inode-nr", "inode-state",  "nr" };
+    static const char *const files[] = { "aio-nr",      "dentry-state", "file-nr",   "inode-nr",
+                                         "inode-state", "nr",           "multicast", "collisions" };
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (strcmp(name, files[i]) == 0)
             return true;
-    return false;
+    return strncmp(name, "rx_", 3) == 0 ||
+           (strncmp(name, "tx_", 3) == 0 && strcmp(name, "tx_queue_len") != 0);
 }
 
 static int copy_file(int from, int to, const char *name)
@@ -203,19 +211,49 @@ static int put_files(int dir)
     return r;
 }
 
-/* The cell's own /sys/class/net and /sys/devices/virtual/net are put back in their places here. */
+/* /sys as a cell sees it: the names of the host's top, the processors, the memory nodes and loopback; all else is
+ * empty. */
+static int put_sys(int dir)
+{
+    static const char *const dirs[] = { "",
+                                        "/block",
+                                        "/bus",
+                                        "/class",
+                                        "/class/net",
+                                        "/dev",
+                                        "/devices",
+                                        "/devices/system",
+                                        "/devices/virtual",
+                                        "/devices/virtual/net",
+                                        "/firmware",
+                                        "/fs",
+                                        "/hypervisor",
+                                        "/kernel",
+                                        "/module",
+                                        "/power" };
+    char path[64];
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(dirs); i++) {
+        (void)snprintf(path, sizeof(path), NS_SHOW_SYS "%s", dirs[i]);
+        r = mkdirat(dir, path, 0555) < 0 ? -errno : 0;
+    }
+    if (r == 0)
+        r = copy_tree(AT_FDCWD, "/sys/devices/system/cpu", dir, NS_SHOW_SYS "/devices/system/cpu",
+                      DEPTH_MAX);
+    if (r == 0)
+        r = copy_tree(AT_FDCWD, "/sys/devices/system/node", dir, NS_SHOW_SYS "/devices/system/node",
+                      1);
+    if (r == 0)
+        r = copy_tree(AT_FDCWD, "/sys/devices/virtual/net/lo", dir,
+                      NS_SHOW_SYS "/devices/virtual/net/lo", 1);
+    if (r == 0 && symlinkat("../../devices/virtual/net/lo", dir, NS_SHOW_SYS "/class/net/lo") < 0)
+        r = -errno;
+    return r;
+}
+
 static int put_trees(int dir)
 {
-    static const char *const dirs[] = {
-        "class", "class/net", "devices", "devices/virtual", "devices/virtual/net", "devices/system"
-    };
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(dirs); i++)
-        r = mkdirat(dir, dirs[i], 0555) < 0 ? -errno : 0;
-    if (r == 0)
-        r = copy_tree(AT_FDCWD, "/sys/devices/system/cpu", dir, "devices/system/cpu", DEPTH_MAX);
-    if (r == 0)
-        r = copy_tree(AT_FDCWD, "/sys/devices/system/node", dir, "devices/system/node", 1);
+    int r = put_sys(dir);
     if (r == 0)
         r = copy_tree(AT_FDCWD, "/proc/sys/fs", dir, "fs", 1);
     return r < 0 ? r : copy_tree(AT_FDCWD, "/proc/sys/kernel/pty", dir, "pty", 0);

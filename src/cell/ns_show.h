@@ -2,8 +2,8 @@
  *
  * Parts of /proc and /sys count what the whole machine does, so a cell could watch its neighbours there. Programs
  * want them in their known form, so each has a stand-in: written once when the keeper starts,
- * shared by all cells, never changed. The host's settings and the shape of its processor are copied; whatever
- * counts is zero. Short calls on small files. */
+ * shared by all cells, never changed. The host's settings, the shape of its processor and its loopback
+ * interface (the only one that a cell has) are copied; whatever counts is zero. Short calls on small files. */
 #pragma once
 #include <sys/types.h>
 
@@ -12,7 +12,8 @@
 #define NS_SHOW_DIR "masks"       /* of the furniture */
 #define NS_SHOW_SIZE "64m"        /* some 60 small files a cpu, a page each */
 #define NS_SHOW_EMPTY "empty"     /* there: an empty directory, */
-#define NS_SHOW_NOTHING "nothing" /* an empty file */
+#define NS_SHOW_NOTHING "nothing" /* an empty file, */
+#define NS_SHOW_SYS "sys"         /* all of /sys: a cell has no sysfs */
 
 /* Fill the directory; what the host does not have is left out. */
 int ns_show_fill(int dir, struct err *err);

@@ -43,15 +43,17 @@ TEST(every_stand_in_has_its_form_and_no_count)
     char *nr_open = strdup(text);
     CHECK_STR(shown(dir, "fs/nr_open"), nr_open); /* a setting stays what it is */
     free(nr_open);
-    CHECK(strlen(shown(dir, "devices/system/cpu/online")) > 1);
-    CHECK(faccessat(dir, "devices/system/cpu/cpu0/cpuidle", F_OK, 0) < 0);
+    CHECK(strlen(shown(dir, "sys/devices/system/cpu/online")) > 1);
+    CHECK(faccessat(dir, "sys/devices/system/cpu/cpu0/cpuidle", F_OK, 0) < 0);
+    CHECK_STR(shown(dir, "sys/class/net/lo/mtu"), "65536\n");
+    CHECK_STR(shown(dir, "sys/class/net/lo/statistics/rx_bytes"), "0\n");
     remove_all(at);
 }
 
 TEST(a_stand_in_is_known_by_the_path_it_stands_for)
 {
     CHECK_STR(ns_show_name("/proc/loadavg"), "loadavg");
-    CHECK_STR(ns_show_name("/sys/devices"), "devices");
+    CHECK_STR(ns_show_name("/sys"), "sys");
     CHECK(ns_show_name("/proc/meminfo") == NULL);
     CHECK(ns_show_name("/proc/loadavg/x") == NULL);
 }

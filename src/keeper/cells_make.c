@@ -18,10 +18,12 @@ static int provide(struct cell *c, const struct keeper_limits *l, struct cgroup_
 {
     const struct cgroup_limits limits = { l->memory_bytes, l->cpu_millis, l->pids };
     _cleanup_fd_ int box = -1;
-    int r = cgroup_make_limits(c->k->cgroups, c->id, &limits, fds, err);
-    if (r == 0)
-        r = storage_box(c->k->storage, c->id, l->disk_bytes, &box, err);
+    int r = storage_box(c->k->storage, c->id, l->disk_bytes, &box, err);
     spec->box_fd = box;
+    if (r == 0)
+        r = ns_give_root(cell, spec, err);
+    if (r == 0)
+        r = cgroup_make_limits(c->k->cgroups, c->id, &limits, fds, err);
     return r < 0 ? r : ns_release(cell, spec, err);
 }
 

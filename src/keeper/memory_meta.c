@@ -84,18 +84,25 @@ static void unescape(char *s)
     *to = '\0';
 }
 
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* 1: it is the host's, and *ret says what; 0: it is the cell's own. */
 static int classify(const char *type, const char *root, const char *path, const char *options,
                     struct meta_mount *ret, struct err *err)
 {
     if (strcmp(type, "tmpfs") == 0 && strcmp(path, "/dev/shm") != 0) {
+        /* By its last name: older keepers had some stand-ins in another directory. */
         const char *shown = ns_show_name(path);
-        ret->kind = strcmp(root, "/" NS_SHOW_EMPTY) == 0     ? META_EMPTY
-                    : strcmp(root, "/" NS_SHOW_NOTHING) == 0 ? META_NOTHING
-                    : shown && strcmp(root + 1, shown) == 0  ? META_SHOWN
-                    : strcmp(path, NS_BOOT_PATH) == 0        ? META_BOOT
-                    : strcmp(path, NS_STAT_PATH) == 0        ? META_STAT
-                                                             : META_DEV;
+        ret->kind = strcmp(root, "/" NS_SHOW_EMPTY) == 0                      ? META_EMPTY
+                    : strcmp(root, "/" NS_SHOW_NOTHING) == 0                  ? META_NOTHING
+                    : shown && strcmp(last_name(root), last_name(shown)) == 0 ? META_SHOWN
+                    : strcmp(path, NS_BOOT_PATH) == 0                         ? META_BOOT
+                    : strcmp(path, NS_STAT_PATH) == 0                         ? META_STAT
+                                                                              : META_DEV;
         return ret->kind != META_DEV || strcmp(path, "/dev") == 0
                    ? 1
                    : err_name(err, ENOTSUP, "cannot_dump",

@@ -52,6 +52,15 @@ TEST(meta_tells_the_hosts_mounts_from_the_cells_own)
     CHECK(meta_has(&m, META_BOOT) && !meta_has(&m, META_SHM));
 }
 
+TEST(meta_knows_a_sys_that_is_a_stand_in)
+{
+    _cleanup_(meta_done) struct meta m = META_INIT;
+    CHECK_OK(read_text(&m, "170 111 0:1546 /sys /sys ro,nosuid - tmpfs none rw\n", NULL));
+    CHECK_EQ(m.nmounts, 1);
+    CHECK_EQ(m.mounts[0].kind, META_SHOWN);
+    CHECK_STR(m.mounts[0].path, "/sys");
+}
+
 TEST(meta_names_a_mount_that_cannot_be_brought_back)
 {
     static const char *const texts[] = {

@@ -137,6 +137,10 @@ int cgroup_host_limit(struct cgroup_host *h, uint64_t memory_bytes, uint64_t pid
     if (r < 0)
         return err_set(err, -r, "cannot limit the memory of all sandboxes to %" PRIu64 " bytes",
                        memory_bytes);
+    /* The kernel counts sockets' buffers while any group has such a limit, and patches its own code on every cpu when the
+     * first comes or the last goes. With a limit that bounds nothing here, that is not each lone sandbox's to pay. */
+    if (h->v1[CGROUP_MEMORY] >= 0)
+        (void)fd_write_file_at(h->v1[CGROUP_MEMORY], "memory.kmem.tcp.limit_in_bytes", "-1");
     r = limit_all(h, CGROUP_PIDS, "pids.max", "pids.max", pids);
     return r < 0 ? err_set(err, -r, "cannot limit the processes of all sandboxes to %" PRIu64, pids)
                  : 0;
