@@ -129,7 +129,7 @@ extern const size_t attack_inside_size;
 struct latency {
     double p50_ms, p99_ms;
 };
-int latency_measure(struct attack *a, const char *box, int rounds, struct latency *ret);
+int latency_measure(struct attack *a, const char *box, struct latency *ret);
 double latency_of_sorted(const double *sorted, size_t n, double part); /* part: 0.5, 0.99 */
 int latency_compare(const void *a, const void *b);                     /* for qsort */
 

@@ -142,7 +142,7 @@ static void neighbour(struct attack *a, const struct inside_row *row, const stru
         trial_broke(&seen, "a neighbour's command does not start");
     if (seen.verdict != TRIAL_HELD)
         trial_broke(t, "%s", seen.why);
-    if (latency_measure(a, a->blue_box, 30, &now) < 0) {
+    if (latency_measure(a, a->blue_box, &now) < 0) {
         trial_broke(t, "a neighbour's commands do not start");
         return;
     }
@@ -179,7 +179,7 @@ void shared_run(struct attack *a, const struct inside_row *row, struct trial *t)
         trial_error(t, "no sandbox: %s", err.msg);
         return;
     }
-    if (latency_measure(a, a->blue_box, 30, &alone) < 0)
+    if (latency_measure(a, a->blue_box, &alone) < 0)
         trial_error(t, "a neighbour's commands do not start, even alone");
     else if (talk_start(a->red.client, box, &line, "hold", row->name, "40", NULL) < 0)
         trial_held(t, "it was ended before it had anything"); /* such as out of memory */
