@@ -591,13 +591,14 @@ def base_image():
     return pathlib.Path(out.stdout.strip())
 
 
-def tiny_image(path):
-    """A root filesystem of one program, imported in milliseconds."""
+def tiny_image(path, home=1000):
+    """A root filesystem of one program, imported in milliseconds. `home`: whose /home/user is; 0: root's, and there is
+    no user; None: there is neither, as in most images."""
     busybox = pathlib.Path("/bin/busybox")
     applets = subprocess.run([busybox, "--list"], capture_output=True, text=True).stdout.split()
     files = {
-        "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n",
-        "etc/group": "root:x:0:\nuser:x:1000:\n",
+        "etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" + ("user:x:1000:1000::/home/user:/bin/sh\n" if home else ""),
+        "etc/group": "root:x:0:\n" + ("user:x:1000:\n" if home else ""),
         "etc/hosts": "127.0.0.1 localhost\n",
     }
     with tarfile.open(path, "w") as tar:
@@ -613,7 +614,8 @@ def tiny_image(path):
         for d in ("bin", "etc", "proc", "sys", "dev", "run", "root", "home", "var"):
             add(d, tarfile.DIRTYPE, mode=0o700 if d == "root" else 0o755)
         add("tmp", tarfile.DIRTYPE, mode=0o1777)
-        add("home/user", tarfile.DIRTYPE, uid=1000, gid=1000)
+        if home is not None:
+            add("home/user", tarfile.DIRTYPE, uid=home, gid=home)
         for name, text in files.items():
             add(name, tarfile.REGTYPE, mode=0o644, data=text.encode())
         add("bin/busybox", tarfile.REGTYPE, data=busybox.read_bytes())

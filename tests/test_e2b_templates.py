@@ -8,6 +8,7 @@ import urllib.parse
 
 import pytest
 
+import harness
 from harness import until
 from registries import Registry
 from registry_kit import push
@@ -82,6 +83,19 @@ def other(api):
     key = api.ok("POST", "/v1/keys", {"name": "rivals-key", "team": "rivals"})
     yield Builder(api.with_key(key["key"]))
     api.call("DELETE", "/v1/teams/rivals")
+
+
+@pytest.mark.parametrize("home", [None, 0], ids=["no home", "root's home"])
+def test_an_image_without_the_user_gets_one_with_a_home(builder, api, tmp_path, home):
+    api.import_image("plain", harness.tiny_image(tmp_path / "plain.tar", home=home))
+    end = builder.build("at-home", fromImage="plain", steps=run("pwd > where; id -un >> where; touch mine"))
+    assert end["status"] == "ready", end
+    sandbox = builder.call("POST", "/sandboxes", {"templateID": "at-home"}).json["sandboxID"]
+    assert api.out(sandbox, "cat /home/user/where; stat -c %U /home/user /home/user/mine").split() == [
+        "/home/user", "user", "user", "user"]
+    api.delete(sandbox)
+    assert builder.call("DELETE", "/templates/at-home").status == 204
+    api.ok("DELETE", "/v1/images/plain")
 
 
 BAD = [

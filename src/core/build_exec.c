@@ -129,7 +129,8 @@ static int fill_spec(struct build *b, const struct build_stage *st,
 {
     static const char *const script[] = { SCRIPT };
     struct dockerfile_step program = { .json = true, .words = (const char **)script, .n_words = 1 };
-    const char *user = step->user ? step->user : st->config.user, *cwd = st->config.workdir;
+    const char *user = step->user ? step->user : st->config.user;
+    const char *cwd = step->workdir ? step->workdir : st->config.workdir;
     int r = build_argv(st, step->script ? &program : step, &spec->argv);
     if (r >= 0)
         r = build_env(st, true, &spec->env);
@@ -200,7 +201,7 @@ static int key_of(struct build *b, const struct build_stage *st, const struct do
         build_key_text(&key, env.values[i]);
     }
     build_key_text(&key, step->user ? step->user : st->config.user);
-    build_key_text(&key, st->config.workdir);
+    build_key_text(&key, step->workdir ? step->workdir : st->config.workdir);
     pairs_done(&env);
     return build_key_end(&key, ret_key, err);
 }

@@ -14,16 +14,19 @@
 /* The login shell if there is one: what installers add to its profile counts for later steps. */
 static const char shell[] = "if [ -x /bin/bash ]; then exec /bin/bash -l -c \"$1\"; fi\n"
                             "exec /bin/sh -l -c \"$1\"";
-static const char add_user[] =
-    "id -u \"$1\" >/dev/null 2>&1 || useradd -m -s /bin/bash \"$1\" 2>/dev/null || "
-    "adduser -D \"$1\"";
+/* Images without the usual tools get the two lines by hand. */
+#define ADD_USER                                                                              \
+    "add_by_hand() {\n"                                                                       \
+    "  n=1000; while grep -q \":x:$n:\" /etc/passwd /etc/group; do n=$((n + 1)); done\n"      \
+    "  echo \"$1:x:$n:\" >>/etc/group; echo \"$1:x:$n:$n::/home/$1:/bin/sh\" >>/etc/passwd\n" \
+    "}\n"                                                                                     \
+    "id -u \"$1\" >/dev/null 2>&1 || useradd -m -s /bin/bash \"$1\" 2>/dev/null ||\n"         \
+    "  adduser -D \"$1\" 2>/dev/null || add_by_hand \"$1\"\n"
+static const char add_user[] = ADD_USER;
 /* The user that these clients expect, who may do everything; and a login that leaves PATH alone,
  * or a step's ENV would be lost to the next. */
 static const char provision[] =
-    "set -e\n"
-    "id -u \"$1\" >/dev/null 2>&1 || useradd -m -s /bin/bash \"$1\" 2>/dev/null || "
-    "adduser -D \"$1\"\n"
-    "[ -d \"/home/$1\" ] || { mkdir -p \"/home/$1\"; chown \"$1\" \"/home/$1\"; }\n"
+    "set -e\n" ADD_USER "mkdir -p \"/home/$1\"; chown \"$1:\" \"/home/$1\"\n"
     "f=/etc/sudoers.d/$1\n"
     "if [ -d /etc/sudoers.d ] && [ ! -e \"$f\" ]; then\n"
     "  echo \"$1 ALL=(ALL:ALL) NOPASSWD: ALL\" >\"$f\"; chmod 0440 \"$f\"\n"
@@ -231,7 +234,13 @@ static int add_base(struct writer *w, const struct build_recipe *recipe)
     if (!from->text || !from->words || !(from->words[0] = arena_strdup(a, recipe->base)))
         return no_memory(w->err);
     w->stage->from = from;
-    return recipe->provision ? add_script(w, text, provision, recipe->provision, "root") : 0;
+    if (!recipe->provision)
+        return 0;
+    int r = add_script(w, text, provision, recipe->provision, "root");
+    if (r >= 0)
+        w->stage->steps[0].workdir =
+            "/"; /* the stage's is the user's home, which this step makes */
+    return r;
 }
 
 static int keep(char **at, const char *text)

@@ -72,9 +72,10 @@ struct dockerfile_step {
     size_t n_heredocs;
     bool script; /* RUN <<X alone: the heredoc is the script */
     /* What no Dockerfile can say, but a recipe of steps can. */
-    const char *user;  /* RUN: as whom; NULL: the stage's */
-    const char *files; /* COPY: where in the context its sources are; NULL: at the top */
-    bool fresh;        /* neither this step nor a later one comes from the cache */
+    const char *user;    /* RUN: as whom; NULL: the stage's */
+    const char *workdir; /* RUN: where; NULL: the stage's */
+    const char *files;   /* COPY: where in the context its sources are; NULL: at the top */
+    bool fresh;          /* neither this step nor a later one comes from the cache */
     struct dockerfile_health health;
 };
 
