@@ -1,7 +1,9 @@
 """With more connections than there is room for, clients with a key and root still get in, and the daemon still stops."""
 import contextlib
 import json
+import os
 import re
+import signal
 import socket
 import threading
 import time
@@ -12,6 +14,7 @@ import harness
 from crowd_kit import HEALTH, crowd, p99, took
 from harness import until
 from test_api_strict import read_all, read_answer
+from test_forward import upgrade
 
 
 @pytest.fixture
@@ -129,6 +132,45 @@ def test_a_key_has_its_share_and_others_theirs(small):
         for s in held:
             s.close()
     until(lambda: small.api.call("GET", "/v1/sandboxes").status == 200, "room for the key again")
+
+
+def gauges(daemon):
+    """What /metrics says of open connections, by the end of the name ("": of all)."""
+    text = daemon.admin.call("GET", "/metrics").body.decode()
+    return {name.lstrip("_"): int(n) for name, n in re.findall(r"^warren_http_connections(\w*) (\d+)$", text, re.M)}
+
+
+def test_upgraded_connections_are_counted_until_they_end(small, tiny_tar):
+    """WebSockets to a port belong to the broker, and still to the connections of their key; a broker that dies frees them."""
+    small.api.import_image("tiny", tiny_tar)
+    box = small.api.create(image="tiny")["id"]
+    other = small.admin.ok("POST", "/v1/keys", {"name": "upgraded"})["key"]
+    small.api.with_key(other).start(box, "nc -ll -p 70 -e cat")
+    until(lambda: small.api.with_key(other).out(box, "netstat -ltn | grep -c ':70 ' || true").strip() == "1")
+
+    def upgraded():  # what the key had open before may take a moment to be gone
+        s, _, status, _ = upgrade(small, box, 70, secret=small.key)
+        if status == 101:
+            return s
+        s.close()
+        assert status == 429
+
+    for end in ("close", "kill"):
+        with contextlib.ExitStack() as held:
+            for _ in range(8):
+                held.enter_context(until(upgraded, "a WebSocket"))
+            assert upgrade(small, box, 70, secret=small.key)[2] == 429
+            assert small.api.call("GET", "/v1/sandboxes").status == 429
+            assert small.api.with_key(other).call("GET", "/v1/sandboxes").status == 200
+            now = gauges(small)
+            assert now["upgraded"] == 8 and now[""] >= 8 + 1 and "waiting" in now and "without_key" in now
+            if end == "kill":
+                for pid in small.pids("warren-broker"):
+                    os.kill(pid, signal.SIGKILL)
+                until(lambda: gauges(small)["upgraded"] == 0, "a broker's death to end them")
+        until(lambda: small.api.call("GET", "/v1/sandboxes").status == 200, "room for the key again")
+        until(lambda: gauges(small)["upgraded"] == 0, "all of them to be given back")
+    small.api.delete(box)
 
 
 def test_without_room_the_answer_is_a_503_that_says_so(small):

@@ -12,7 +12,6 @@
 #include "broker/flow.h"
 #include "base/share.h"
 #include "broker/sock.h"
-#include "wire/broker.h"
 #include "ws/frames.h"
 
 #define LOG_MODULE "forward"
@@ -34,6 +33,7 @@ struct forward {
     struct forward *next, **at;
     enum forward_state state;
     struct sock client, inside;
+    int lease_fd; /* warrend counts the connection until this is closed */
     struct frames *frames;
     struct buf to_client, to_inside;
     bool client_ended, inside_ended; /* will send no more */
@@ -75,6 +75,7 @@ static void forward_close(struct forward *f)
     loop_no_deadline(f->all->loop, &f->deadline);
     sock_close(&f->client);
     sock_close(&f->inside);
+    cleanup_close(&f->lease_fd);
     frames_free(f->frames);
     buf_done(&f->to_client);
     buf_done(&f->to_inside);
@@ -312,15 +313,15 @@ static bool has_room(const struct forwards *all, const char *sandbox)
     return own < share(all->most, all->n, all->most);
 }
 
-void forward_begin(struct forwards *all, const char *sandbox, int client, int inside)
+void forward_begin(struct forwards *all, const char *sandbox, const int fds[BROKER_FORWARD_FDS])
 {
+    int client = fds[0], inside = fds[1];
     struct forward *f = has_room(all, sandbox) ? calloc(1, sizeof(*f)) : NULL;
     if (!f || frames_new(FRAMES_SERVER, &f->frames) < 0 || fd_set_nonblock(client, true) < 0 ||
         fd_set_nonblock(inside, true) < 0) {
         log_warn("a forwarded connection is refused sandbox=%.*s connections=%u", ID_LEN, sandbox,
                  all->n);
-        (void)close(client);
-        (void)close(inside);
+        fd_close_all(fds, BROKER_FORWARD_FDS);
         if (f)
             frames_free(f->frames);
         free(f);
@@ -328,6 +329,7 @@ void forward_begin(struct forwards *all, const char *sandbox, int client, int in
     }
     sock_tune(client);
     f->all = all;
+    f->lease_fd = fds[2];
     (void)snprintf(f->sandbox, sizeof(f->sandbox), "%.*s", ID_LEN, sandbox);
     sock_init(&f->client, all->loop, client, on_client);
     sock_init(&f->inside, all->loop, inside, on_inside);

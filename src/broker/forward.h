@@ -6,6 +6,7 @@
 #pragma once
 #include "base/loop.h"
 #include "broker/link.h"
+#include "wire/broker.h"
 
 struct forward;
 
@@ -18,5 +19,5 @@ struct forwards {
 
 void forwards_init(struct forwards *all, struct loop *loop, struct link *link);
 void forwards_done(struct forwards *all); /* cuts them */
-/* Takes both. client: the 101 was sent. */
-void forward_begin(struct forwards *all, const char *sandbox, int client, int inside);
+/* Takes the descriptors of a BROKER_FORWARD; the client has got its 101. */
+void forward_begin(struct forwards *all, const char *sandbox, const int fds[BROKER_FORWARD_FDS]);

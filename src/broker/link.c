@@ -14,7 +14,7 @@
 #define OFFERS_MAX (WAITING_MAX / 4)
 #define OFFERERS 256 /* counted apart; sandboxes whose ids fall together share their part */
 #define NO_OFFERER OFFERERS
-#define FDS_MAX 2
+#define FDS_MAX BROKER_FORWARD_FDS
 #define ROUND_MAX 64 /* messages read before others get their turn */
 
 struct waiting {
@@ -77,8 +77,8 @@ static void handle(struct link *l, const void *msg, size_t size, const int *fds,
         if (h->type == type && h->size == size && nfds <= 1 && h->fn) {
             h->fn(l->arg, msg, nfds ? fds[0] : -1);
             return;
-        } else if (h->type == type && h->size == size && nfds == 2 && h->pair) {
-            h->pair(l->arg, msg, fds[0], fds[1]);
+        } else if (h->type == type && h->size == size && h->many && h->nfds == nfds) {
+            h->many(l->arg, msg, fds);
             return;
         }
     log_warn("a message that is not understood type=%u size=%zu", type, size);

@@ -17,8 +17,9 @@ struct link_handler {
     size_t size;   /* of its struct */
     /* fd: -1, or the descriptor that came with it; taken. */
     void (*fn)(void *arg, const void *msg, int fd);
-    /* Instead, for a message that brings two; both taken. */
-    void (*pair)(void *arg, const void *msg, int first, int second);
+    /* Instead, for a message that brings so many; all taken. */
+    size_t nfds;
+    void (*many)(void *arg, const void *msg, const int *fds);
 };
 
 /* Takes fd; keeps handlers and arg. */

@@ -172,23 +172,24 @@ static void on_cert(void *arg, const void *msg, int fd)
         (void)close(fd);
 }
 
-static void on_forward(void *arg, const void *msg, int client, int inside)
+static void on_forward(void *arg, const void *msg, const int *fds)
 {
     struct broker *b = arg;
     const struct broker_forward *forward = msg;
-    forward_begin(&b->forwards, forward->sandbox, client, inside);
+    forward_begin(&b->forwards, forward->sandbox, fds);
 }
 
 static const struct link_handler handlers[] = {
-    { BROKER_CLIENT, sizeof(struct broker_client), on_client, NULL },
-    { BROKER_ANSWER, sizeof(struct broker_answer), on_answer, NULL },
-    { BROKER_NET, sizeof(struct broker_net), on_net, NULL },
-    { BROKER_NET_END, sizeof(struct broker_net_end), on_net_end, NULL },
-    { BROKER_NAME, sizeof(struct broker_name), on_name, NULL },
-    { BROKER_LIMITS, sizeof(struct broker_limits), on_limits, NULL },
-    { BROKER_WHO_ANSWER, sizeof(struct broker_who_answer), on_who_answer, NULL },
-    { BROKER_CERT, sizeof(struct broker_cert), on_cert, NULL },
-    { BROKER_FORWARD, sizeof(struct broker_forward), NULL, on_forward },
+    { BROKER_CLIENT, sizeof(struct broker_client), .fn = on_client },
+    { BROKER_ANSWER, sizeof(struct broker_answer), .fn = on_answer },
+    { BROKER_NET, sizeof(struct broker_net), .fn = on_net },
+    { BROKER_NET_END, sizeof(struct broker_net_end), .fn = on_net_end },
+    { BROKER_NAME, sizeof(struct broker_name), .fn = on_name },
+    { BROKER_LIMITS, sizeof(struct broker_limits), .fn = on_limits },
+    { BROKER_WHO_ANSWER, sizeof(struct broker_who_answer), .fn = on_who_answer },
+    { BROKER_CERT, sizeof(struct broker_cert), .fn = on_cert },
+    { BROKER_FORWARD, sizeof(struct broker_forward), .nfds = BROKER_FORWARD_FDS,
+      .many = on_forward },
     { 0 },
 };
 

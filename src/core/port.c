@@ -76,11 +76,11 @@ int port_dial(struct core *core, const struct sandbox *s, unsigned port, int tim
                       : 0;
 }
 
-int port_forward(struct core *core, const char *sandbox, int client_fd, int inside_fd,
+int port_forward(struct core *core, const char *sandbox, int client_fd, int inside_fd, int lease_fd,
                  struct err *err)
 {
     struct broker_forward msg = { .type = BROKER_FORWARD };
-    const int fds[] = { client_fd, inside_fd };
+    const int fds[] = { client_fd, inside_fd, lease_fd };
     (void)snprintf(msg.sandbox, sizeof(msg.sandbox), "%s", sandbox);
     int r = networks_send(core, &msg, sizeof(msg), fds, ARRAY_LEN(fds));
     fd_close_all(fds, ARRAY_LEN(fds));

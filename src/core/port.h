@@ -36,6 +36,6 @@ int port_dial(struct core *core, const struct sandbox *s, unsigned port, int tim
               int *ret_fd, struct err *err);
 
 /* Hands a client's WebSocket and a socket of port_dial's to the broker, which passes bytes between
- * them from now on. Takes both, also on failure. */
-int port_forward(struct core *core, const char *sandbox, int client_fd, int inside_fd,
+ * them from now on and closes lease_fd when that is over. Takes all three, also on failure. */
+int port_forward(struct core *core, const char *sandbox, int client_fd, int inside_fd, int lease_fd,
                  struct err *err);

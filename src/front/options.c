@@ -87,8 +87,9 @@ static const struct option_row rows[] = {
     { "rate-burst", "N", TEXT(rate_burst), "4000",
       "Requests that a key may make at once before that counts." },
     { "connections", "N", TEXT(connections), "8192",
-      "Connections over the network that are open at once, those of previews not counted. When\n"
-      "there is no room, the longest waiting ones without a key are closed for new ones." },
+      "Connections over the network that are open at once: requests and WebSockets to ports, not\n"
+      "previews. When there is no room, the longest waiting ones without a key are closed for new\n"
+      "ones." },
     { "connections-per-address", "N", TEXT(connections_per_address), "2048",
       "How many of them one IPv4 address, or one IPv6 /64, may have. A proxy is one address." },
     { "connections-per-key", "N", TEXT(connections_per_key), "2048",

@@ -18,6 +18,7 @@
 #define BROKER_BINDING_SIZE 64
 #define BROKER_PROGRAM_SIZE 128
 #define BROKER_WHO_MAX 12 /* sockets in one question */
+#define BROKER_FORWARD_FDS 3
 
 enum broker_type {
     /* warrend to broker */
@@ -28,7 +29,8 @@ enum broker_type {
     BROKER_NAME,       /* a name of a client's own leads to a port, or no longer */
     BROKER_LIMITS,     /* how much a sandbox's network may carry */
     BROKER_WHO_ANSWER, /* to a WHO */
-    BROKER_FORWARD,    /* two fds: a client's WebSocket, and the port that its bytes are for */
+    BROKER_FORWARD,    /* BROKER_FORWARD_FDS: a client's WebSocket, the port that its bytes are
+                        * for, and a lease to close when it ends */
     BROKER_CERT, /* an fd: a file in memory with a certificate and its key; none: it is gone */
     /* broker to warrend */
     BROKER_ASK,    /* may this be, and a connection to it */

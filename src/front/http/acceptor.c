@@ -165,10 +165,28 @@ static void on_bytes(struct watch *watch, uint32_t events)
     hand_on(a, c, l, n);
 }
 
+static void on_lease_end(struct watch *watch, uint32_t events)
+{
+    drop(container_of(watch, struct conn, watch));
+}
+
+static void begin_lent(struct acceptor *a, struct conn *c)
+{
+    c->watch.fn = on_lease_end;
+    if (loop_add(a->loop, &c->watch, c->fd, EPOLLRDHUP) < 0)
+        discard(c);
+    else
+        remember(c);
+}
+
 /* Start a connection that has a seat: wait for its head, or hand it on. */
 static void begin(struct acceptor *a, struct conn *c)
 {
     c->acceptor = a;
+    if (c->lent) {
+        begin_lent(a, c);
+        return;
+    }
     c->seen = 0;
     c->watch.fn = on_bytes;
     size_t n = 0;

@@ -4,7 +4,8 @@
  * each later one: a connection costs no thread and no buffer until a whole head is there, and a
  * head that trickles in is cut. A connection that finds no seat (connections.h) takes that of a
  * waiting stranger or is turned away. A connection whose first head belongs elsewhere is
- * diverted, with every byte still in the socket; the rest is served. */
+ * diverted, with every byte still in the socket; the rest is served. A connection that was lent to
+ * another process waits here for its end, so that it keeps its seat until then. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ struct acceptor_config {
 
 int acceptor_new(const struct acceptor_config *config, struct acceptor **ret_a, struct err *err);
 /* Takes a connection that another listener accepted, or that was served and waits for its next
- * request. Any thread may call it. */
+ * request, or for its end where it was lent. Any thread may call it. */
 void acceptor_take(struct acceptor *a, struct conn *c);
 /* Accepts no more, and closes the waiting connections. */
 void acceptor_free(struct acceptor *a);

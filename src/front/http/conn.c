@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ struct conn *conn_new(int fd, const struct sockaddr *peer, socklen_t n)
         return NULL;
     }
     c->fd = fd;
-    c->watch.fd = -1;
+    c->lease_fd = c->watch.fd = -1;
     c->peer_len = n <= sizeof(c->peer) ? n : sizeof(c->peer);
     memcpy(&c->peer, peer, c->peer_len);
     return c;
@@ -42,8 +43,37 @@ void conn_free(struct conn *c)
         return;
     if (c->fd >= 0)
         (void)close(c->fd);
+    if (c->lease_fd >= 0)
+        (void)close(c->lease_fd);
     free(c->room);
     free(c);
+}
+
+int conn_lend(struct conn *c, int *ret_fd, int *ret_lease_fd)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return -errno;
+    int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        int r = -errno;
+        fd_close_all(pair, 2);
+        return r;
+    }
+    c->lease_fd = pair[0];
+    *ret_fd = fd;
+    *ret_lease_fd = pair[1];
+    return 0;
+}
+
+bool conn_leave_behind(struct conn *c)
+{
+    if (c->lease_fd < 0)
+        return false;
+    (void)close(c->fd);
+    c->fd = take_fd(c->lease_fd);
+    c->lent = true;
+    return true;
 }
 
 /* ---- a request ---- */

@@ -20,6 +20,8 @@ struct conn_room; /* the buffers of a connection at work */
 
 struct conn {
     int fd; /* non-blocking; -1: given away */
+    /* Not -1: the connection belongs to another process, which holds the other end until its end. */
+    int lease_fd;
     struct sockaddr_storage peer;
     socklen_t peer_len;
     struct seat seat;
@@ -32,11 +34,17 @@ struct conn {
     struct later later;
     size_t seen;
     bool spoken, served;
+    bool lent; /* fd is the lease of a connection that another process has */
 };
 
 struct conn *conn_new(int fd, const struct sockaddr *peer,
                       socklen_t n); /* takes fd; NULL: no memory */
 void conn_free(struct conn *c);     /* closes it */
+/* The connection becomes another process's: that process gets both descriptors and must hold the
+ * lease as long as the connection. Call conn_leave_behind once nothing uses c->fd any more. */
+int conn_lend(struct conn *c, int *ret_fd, int *ret_lease_fd);
+/* Close c->fd and wait on the lease in its place. False: the connection was not lent. */
+bool conn_leave_behind(struct conn *c);
 
 /* ---- a request ---- */
 

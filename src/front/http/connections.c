@@ -31,8 +31,9 @@ struct connections {
     struct connections_limits limits;
     connections_cut_fn cut;
     uint64_t seed;
-    pthread_mutex_t lock; /* guards the rest */
-    unsigned n, strangers;
+    pthread_mutex_t lock;  /* guards the rest */
+    unsigned n, strangers; /* all; those that work without a key */
+    unsigned n_waiting, n_known, n_upgraded;
     struct seats waiting, working; /* without a key, the longest first */
     struct connections_address *addresses[PLACES];
     struct connections_key *keys[PLACES];
@@ -148,7 +149,10 @@ static void leave_key(struct connections *c, struct seat *s)
 {
     struct connections_key *k = s->key;
     s->key = NULL;
-    if (!k || --k->n > 0)
+    if (!k)
+        return;
+    c->n_known--;
+    if (--k->n > 0)
         return;
     struct connections_key **at = &c->keys[k->who % PLACES];
     while (*at != k)
@@ -174,6 +178,7 @@ static int enter_key(struct connections *c, struct seat *s, uint64_t who)
     }
     struct connections_key *k = *at;
     k->n++; /* before leaving the old key: both may be the same */
+    c->n_known++;
     leave_key(c, s);
     s->key = k;
     return 0;
@@ -186,6 +191,9 @@ static void stop_waiting(struct connections *c, struct seat *s)
     if (!s->waits)
         return;
     s->waits = false;
+    c->n_waiting--;
+    if (s->key)
+        return;
     TAILQ_REMOVE(&c->waiting, s, all);
     if (s->address)
         TAILQ_REMOVE(&s->address->strangers, s, same);
@@ -208,7 +216,8 @@ static void leave(struct connections *c, struct seat *s)
     stop_working(c, s);
     leave_key(c, s);
     leave_address(c, s);
-    s->taken = false;
+    c->n_upgraded -= s->upgraded;
+    s->taken = s->upgraded = false;
     c->n--;
 }
 
@@ -252,10 +261,12 @@ int connections_enter(struct connections *c, struct seat *s, const struct sockad
 void connections_wait(struct connections *c, struct seat *s)
 {
     (void)pthread_mutex_lock(&c->lock);
-    if (!s->waits && !s->key) {
+    if (!s->waits) {
         s->waits = true;
-        TAILQ_INSERT_TAIL(&c->waiting, s, all);
-        if (s->address)
+        c->n_waiting++;
+        if (!s->key)
+            TAILQ_INSERT_TAIL(&c->waiting, s, all);
+        if (!s->key && s->address)
             TAILQ_INSERT_TAIL(&s->address->strangers, s, same);
     }
     (void)pthread_mutex_unlock(&c->lock);
@@ -320,10 +331,33 @@ void connections_rest(struct connections *c, struct seat *s)
     (void)pthread_mutex_unlock(&c->lock);
 }
 
+int connections_upgrade(struct connections *c, struct seat *s)
+{
+    int r = -EAGAIN;
+    (void)pthread_mutex_lock(&c->lock);
+    if (c->n_upgraded < (c->limits.total + 1) / 2) {
+        c->n_upgraded += !s->upgraded;
+        s->upgraded = true;
+        r = 0;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
 void connections_leave(struct connections *c, struct seat *s)
 {
     (void)pthread_mutex_lock(&c->lock);
     leave(c, s);
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+void connections_count(struct connections *c, struct connections_counts *counts)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    counts->total += c->n;
+    counts->waiting += c->n_waiting;
+    counts->without_key += c->n - c->n_known;
+    counts->upgraded += c->n_upgraded;
     (void)pthread_mutex_unlock(&c->lock);
 }
 

@@ -1,11 +1,12 @@
 /* connections - limits the number of connections: of all, of one address, with one key, without
  * any.
  *
- * A connection has a seat from its first moment to its last, whether it waits for a request or
- * works on one. When no seat is left, of all or of an address, the longest waiting connection
- * without a key gives its seat up: strangers may fill the room and still keep out nobody with a
- * key. Work for callers without a key, and for each key, is bounded on its own. Knows no socket;
- * every call is a few lines under a lock. */
+ * A connection has a seat from its first moment to its last, whether it waits for a request,
+ * works on one, or has become another protocol. When no seat is left, of all or of an address, the
+ * longest waiting connection without a key gives its seat up: strangers may fill the room and
+ * still keep out nobody with a key. Work for callers without a key, and for each key, is bounded
+ * on its own; upgraded connections leave half of the seats to requests. Knows no socket; every
+ * call is a few lines under a lock. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,6 +27,13 @@ struct connections_limits {
     unsigned strangers; /* working at once without a key */
 };
 
+struct connections_counts {
+    unsigned total;
+    unsigned waiting;     /* for a request */
+    unsigned without_key; /* no request came, or the last one had no key */
+    unsigned upgraded;
+};
+
 struct seat;
 /* Ends the work of another caller's connection. Called under the lock, so the seat stays taken. */
 typedef void (*connections_cut_fn)(struct seat *s);
@@ -34,7 +42,7 @@ typedef void (*connections_cut_fn)(struct seat *s);
 struct seat {
     struct connections_address *address; /* NULL: a unix socket */
     struct connections_key *key;         /* NULL: no key */
-    bool taken, waits, works;
+    bool taken, waits, works, upgraded;
     int64_t since_ms; /* when it began to work without a key */
     TAILQ_ENTRY(seat)
     all, same; /* without a key: those that wait or work; those of an address that wait */
@@ -58,7 +66,12 @@ void connections_wake(struct connections *c, struct seat *s);
  * May be called again when the caller becomes known. */
 int connections_work(struct connections *c, struct seat *s, uint64_t who);
 void connections_rest(struct connections *c, struct seat *s);
+/* The connection becomes another protocol: it keeps its seat, and its key, until it leaves.
+ * -EAGAIN: such connections have half of the seats. */
+int connections_upgrade(struct connections *c, struct seat *s);
 void connections_leave(struct connections *c, struct seat *s);
+/* Adds to *counts. */
+void connections_count(struct connections *c, struct connections_counts *counts);
 
 bool connections_known(const struct seat *s); /* the last request came with a key */
 uint64_t connections_who(const struct connections *c, const char *text);

@@ -114,6 +114,55 @@ TEST(work_is_bounded_by_key_and_without_one)
     leave_all(c, s, 6);
 }
 
+TEST(an_upgraded_connection_keeps_its_seat_and_its_key)
+{
+    struct connections *c = table(4, 4, 2, 4);
+    struct seat s[5], *victim;
+    uint64_t one = connections_who(c, "one"), other = connections_who(c, "other");
+    for (size_t i = 0; i < 4; i++)
+        CHECK_OK(enter(c, &s[i], "10.0.0.1", &victim));
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_OK(connections_work(c, &s[i], one));
+        CHECK_OK(connections_upgrade(c, &s[i]));
+        connections_rest(c, &s[i]);
+    }
+    CHECK_EQ(enter(c, &s[4], "10.0.0.2", &victim), -EAGAIN); /* nobody waits */
+    CHECK_EQ(connections_work(c, &s[2], one), -EAGAIN);
+    CHECK_OK(connections_work(c, &s[2], other));
+    CHECK_EQ(connections_upgrade(c, &s[2]), -EAGAIN); /* half of the seats are for requests */
+    connections_leave(c, &s[0]);
+    CHECK_OK(connections_upgrade(c, &s[2]));
+    CHECK_OK(connections_work(c, &s[3], one));
+    leave_all(c, s, 4);
+}
+
+TEST(open_connections_are_counted_by_what_they_do)
+{
+    struct connections *c = table(10, 10, 10, 10);
+    struct connections_counts n = { 0 };
+    struct seat s[4], *victim;
+    for (size_t i = 0; i < 4; i++)
+        CHECK_OK(enter(c, &s[i], "10.0.0.1", &victim));
+    connections_wait(c, &s[0]);
+    CHECK_OK(connections_work(c, &s[1], connections_who(c, "key")));
+    connections_rest(c, &s[1]);
+    connections_wait(c, &s[1]);
+    CHECK_OK(connections_work(c, &s[2], 0));
+    CHECK_OK(connections_work(c, &s[3], connections_who(c, "key")));
+    CHECK_OK(connections_upgrade(c, &s[3]));
+    connections_count(c, &n);
+    CHECK_EQ(n.total, 4);
+    CHECK_EQ(n.waiting, 2);
+    CHECK_EQ(n.without_key, 2);
+    CHECK_EQ(n.upgraded, 1);
+    for (size_t i = 0; i < 4; i++)
+        connections_leave(c, &s[i]);
+    n = (struct connections_counts){ 0 };
+    connections_count(c, &n);
+    CHECK_EQ(n.total + n.waiting + n.without_key + n.upgraded, 0);
+    connections_free(c);
+}
+
 TEST(work_without_a_key_that_takes_long_gives_way)
 {
     struct connections *c = table(100, 100, 2, 1);

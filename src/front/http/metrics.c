@@ -199,7 +199,8 @@ static int put_states(const struct core_counts *c, struct buf *out)
     return r;
 }
 
-static int put_numbers(struct metrics *m, const struct core_counts *c, struct buf *out)
+static int put_numbers(struct metrics *m, const struct core_counts *c,
+                       const struct connections_counts *connections, struct buf *out)
 {
     const struct {
         const char *name, *type, *help;
@@ -241,6 +242,15 @@ static int put_numbers(struct metrics *m, const struct core_counts *c, struct bu
           atomic_load_explicit(&m->rate_limited, memory_order_relaxed) },
         { "warren_http_requests_in_flight", "gauge", "Requests at work, streams included.",
           (uint64_t)atomic_load_explicit(&m->in_flight, memory_order_relaxed) },
+        { "warren_http_connections", "gauge",
+          "Open connections of the API, upgraded ones included.", connections->total },
+        { "warren_http_connections_waiting", "gauge", "Those that wait for a request.",
+          connections->waiting },
+        { "warren_http_connections_without_key", "gauge",
+          "Those that brought no key with their last request, or have made none.",
+          connections->without_key },
+        { "warren_http_connections_upgraded", "gauge",
+          "Those that became WebSockets to ports of sandboxes.", connections->upgraded },
     };
     int r = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++) {
@@ -251,7 +261,8 @@ static int put_numbers(struct metrics *m, const struct core_counts *c, struct bu
     return r;
 }
 
-int metrics_text(struct metrics *m, struct core *core, struct buf *out)
+int metrics_text(struct metrics *m, struct core *core, const struct connections_counts *connections,
+                 struct buf *out)
 {
     struct core_counts c;
     core_counts(core, &c);
@@ -259,7 +270,7 @@ int metrics_text(struct metrics *m, struct core *core, struct buf *out)
     if (r >= 0)
         r = put_failures(m, out);
     if (r >= 0)
-        r = put_numbers(m, &c, out);
+        r = put_numbers(m, &c, connections, out);
     if (r >= 0)
         r = put_states(&c, out);
     if (r >= 0)

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "core/core.h"
+#include "front/http/connections.h"
 #include "front/http/route.h"
 
 #define METRICS_BUCKETS 14
@@ -40,4 +41,5 @@ void histogram_add(struct histogram *h, int64_t us);
 /* An answer, or the end of a stream. route NULL: it led nowhere. */
 void metrics_request(struct metrics *m, const struct route *route, unsigned status, int64_t us);
 void metrics_failure(struct metrics *m, size_t code);
-int metrics_text(struct metrics *m, struct core *core, struct buf *out);
+int metrics_text(struct metrics *m, struct core *core, const struct connections_counts *connections,
+                 struct buf *out);

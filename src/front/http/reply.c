@@ -4,9 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "front/http/conn.h"
 #include "front/http/gzip.h"
 #include "front/http/once.h"
 #include "front/http/request.h"
+#include "front/http/server_private.h"
 
 #define PASSED_MAX (64 * 1024)            /* headers of a relayed answer */
 #define STREAM_PENDING_MAX (1024u * 1024) /* a frame of output, every byte of it escaped */
@@ -323,21 +325,22 @@ int reply_bytes(struct request *req, unsigned status, const char *type, uint64_t
     return queue_reader(req, status, type, length, reader, arg);
 }
 
-void reply_upgraded(struct request *req, int fd)
+void reply_upgraded(struct request *req, int fd, int lease_fd)
 {
-    void (*take)(void *arg, int fd) = req->take;
+    reply_take_fn take = req->take;
     req->take = NULL;
     if (take)
-        take(req->take_arg, fd);
-    else if (fd >= 0)
-        (void)close(fd);
+        take(req->take_arg, fd, lease_fd);
 }
 
-int reply_upgrade(struct request *req, const char *protocol, void (*take)(void *arg, int fd),
-                  void *arg)
+int reply_upgrade(struct request *req, const char *protocol, reply_take_fn take, void *arg,
+                  struct err *err)
 {
     req->take = take; /* called at the latest when the request is over */
     req->take_arg = arg;
+    if (connections_upgrade(req->endpoint->connections, &req->con->seat) < 0)
+        return err_name(err, EAGAIN, "capacity", "too many WebSockets are open; try again");
+    req->close = true; /* no request follows, whatever comes of this */
     reply_header(req, "Upgrade", "%s", protocol);
     return queue(req, 101, NULL);
 }

@@ -1,7 +1,6 @@
 /* reply_send - writes an answer to the client: its head, and its body in one piece or as a
  * reader makes it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -193,12 +192,13 @@ static int send_reader(struct request *req, int stall_ms)
     return 0;
 }
 
-/* The new owner of the connection gets a copy of the descriptor: ours is closed with the
- * request. A client that has sent bytes before our answer breaks the protocol, and is cut. */
+/* A client that has sent bytes before our answer breaks the protocol, and is cut. */
 static int send_upgraded(struct request *req)
 {
-    req->close = true;
-    reply_upgraded(req, conn_has_more(req->con) ? -1 : fcntl(req->fd, F_DUPFD_CLOEXEC, 0));
+    int fd, lease_fd;
+    if (!req->take || conn_has_more(req->con) || conn_lend(req->con, &fd, &lease_fd) < 0)
+        return 0; /* the request's end tells the taker */
+    reply_upgraded(req, fd, lease_fd);
     return 0;
 }
 

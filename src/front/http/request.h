@@ -32,6 +32,10 @@ struct reply_reader;
 struct endpoint;
 struct server;
 
+/* Gets an upgraded connection and a lease (reply_upgrade): the connection counts as open until the
+ * lease is closed. */
+typedef void (*reply_take_fn)(void *arg, int fd, int lease_fd);
+
 struct request {
     struct core *core;
     struct metrics *metrics;
@@ -82,9 +86,9 @@ struct request {
         char value[REQUEST_REPLY_VALUE];
     } headers[REQUEST_REPLY_HEADERS];
     size_t nheaders;
-    struct buf passed; /* name NUL value NUL ...: headers of another server's answer */
-    bool relayed;      /* the answer is another server's: nothing of ours belongs into it */
-    void (*take)(void *arg, int fd); /* reply_upgrade's, until it was called */
+    struct buf passed;  /* name NUL value NUL ...: headers of another server's answer */
+    bool relayed;       /* the answer is another server's: nothing of ours belongs into it */
+    reply_take_fn take; /* reply_upgrade's, until it was called */
     void *take_arg;
     struct replay *replay;     /* once.h; NULL: none */
     struct replay_answer kept; /* for it */
@@ -163,12 +167,12 @@ int reply_bytes(struct request *req, unsigned status, const char *type, uint64_t
 int reply_status(struct request *req, unsigned status); /* no body */
 
 /* 101: the connection becomes `protocol`. `take` gets it once the head is sent: non-blocking, its
- * own to close, nothing read from it yet; -1 when that could not be. Called once, also when
- * this fails. */
-int reply_upgrade(struct request *req, const char *protocol, void (*take)(void *arg, int fd),
-                  void *arg);
+ * own to close, nothing read from it yet; both -1 when that could not be. Called once, also when
+ * this fails. -EAGAIN: too many connections were upgraded. */
+int reply_upgrade(struct request *req, const char *protocol, reply_take_fn take, void *arg,
+                  struct err *err);
 /* For the server alone. */
-void reply_upgraded(struct request *req, int fd);
+void reply_upgraded(struct request *req, int fd, int lease_fd);
 int reply_send(struct request *req,
                int stall_ms); /* below zero: the connection is of no more use */
 void reply_drop(struct request *req);

@@ -86,7 +86,7 @@ static void serve(void *arg)
     while (again && linger(v.ep, v.c));
     unlist(v.ep, v.c);
     conn_drop_room(v.c);
-    if (again) {
+    if (conn_leave_behind(v.c) || again) {
         park(v.ep, v.c);
         return;
     }
@@ -110,6 +110,14 @@ static bool divert(void *arg, int fd, const char *head, size_t n)
 {
     const struct server_config *config = &((struct endpoint *)arg)->server->config;
     return config->divert(config->divert_arg, fd, head, n);
+}
+
+void server_connections(const struct server *server, struct connections_counts *ret_counts)
+{
+    *ret_counts = (struct connections_counts){ 0 };
+    for (size_t i = 0; i < ARRAY_LEN(server->endpoints); i++)
+        if (server->endpoints[i].connections)
+            connections_count(server->endpoints[i].connections, ret_counts);
 }
 
 void server_take(struct server *server, int fd, const struct sockaddr *peer, socklen_t n)

@@ -39,6 +39,8 @@ struct server_config {
 int server_new(const struct server_config *config, struct server **ret_server, struct err *err);
 /* A connection that somebody else accepted, from that address; taken. */
 void server_take(struct server *server, int fd, const struct sockaddr *peer, socklen_t n);
+/* The open connections, of all listeners. */
+void server_connections(const struct server *server, struct connections_counts *ret_counts);
 /* Stop accepting, let requests at work end for up to timeout_ms, then cut what is left. */
 void server_stop(struct server *server, int timeout_ms);
 void server_free(struct server *server);

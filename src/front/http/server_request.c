@@ -70,7 +70,7 @@ static void end_sink(struct request *req)
 
 static void end(struct request *req)
 {
-    reply_upgraded(req, -1);
+    reply_upgraded(req, -1, -1);
     end_sink(req);
     reply_drop(req);
     metrics_request(&req->server->metrics, req->route, req->status,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/keeper.h"
+#include "front/http/server.h"
 #include "front/native/native.h"
 #include "wire/keeper.h"
 
@@ -87,7 +88,9 @@ int native_host(struct request *req, struct err *err)
 int native_metrics(struct request *req, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(1024 * 1024);
-    int r = metrics_text(req->metrics, req->core, &b);
+    struct connections_counts connections;
+    server_connections(req->server, &connections);
+    int r = metrics_text(req->metrics, req->core, &connections, &b);
     if (r < 0)
         return err_set(err, -r, "cannot write the metrics");
     return reply_text(req, 200, "text/plain; version=0.0.4; charset=utf-8", &b);

@@ -25,13 +25,13 @@ struct handed {
     char sandbox[ID_SIZE];
 };
 
-static void hand_over(void *arg, int client_fd)
+static void hand_over(void *arg, int client_fd, int lease_fd)
 {
     struct handed *h = arg;
     struct err err = ERR_INIT;
     if (client_fd < 0)
         (void)close(h->inside_fd);
-    else if (port_forward(h->core, h->sandbox, client_fd, h->inside_fd, &err) < 0)
+    else if (port_forward(h->core, h->sandbox, client_fd, h->inside_fd, lease_fd, &err) < 0)
         log_warn("a forwarded connection is lost sandbox=%s err=%s", h->sandbox, err.msg);
     free(h);
 }
@@ -114,5 +114,5 @@ int native_port_connect(struct request *req, struct err *err)
     if (r < 0)
         return r;
     reply_header(req, "Sec-WebSocket-Accept", "%s", accept);
-    return reply_upgrade(req, "websocket", hand_over, take_ptr(h));
+    return reply_upgrade(req, "websocket", hand_over, take_ptr(h), err);
 }
