@@ -16,8 +16,8 @@
 #include "wire/broker.h"
 
 #define ACCOUNT_HOSTS_MAX 256
-#define ACCOUNT_BYTES_MAX (1200u * 1024) /* a file, however much is logged; in no quota */
-#define ACCOUNT_USES_MAX 128 /* twice what is bound at once */
+#define ACCOUNT_BYTES_MAX (1200u * 1024) /* a file, however much is logged */
+#define ACCOUNT_USES_MAX 128             /* twice what is bound at once */
 
 struct account_sum {
     uint64_t sent_bytes, received_bytes;

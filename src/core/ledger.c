@@ -131,8 +131,13 @@ static int write_account(struct core *core, const struct group *g, uint64_t *rx,
     struct account a;
     const char *owner =
         g->items[g->n - 1]->owner[0] ? g->items[g->n - 1]->owner : g->items[0]->owner;
+    const char *sandbox = sandbox_of(g->items[0]);
+    char whose[OWNER_MAX] = "";
     (void)pthread_mutex_lock(&l->io);
-    int r = account_open(&a, l->dir, sandbox_of(g->items[0]), owner[0] ? owner : NULL);
+    uint64_t before = accounts_bytes(core, sandbox);
+    int r = account_open(&a, l->dir, sandbox, owner[0] ? owner : NULL);
+    if (r >= 0)
+        memcpy(whose, a.head.owner, sizeof(whose));
     for (size_t i = 0; r >= 0 && i < g->n; i++) {
         const struct ledger_item *item = g->items[i];
         if (!item->is_tally) {
@@ -148,6 +153,8 @@ static int write_account(struct core *core, const struct group *g, uint64_t *rx,
         *tx += item->tally.sent_bytes;
     }
     int closed = account_close(&a);
+    if (whose[0])
+        accounts_changed(core, sandbox, whose, before, accounts_bytes(core, sandbox));
     (void)pthread_mutex_unlock(&l->io);
     return r < 0 ? r : closed;
 }
@@ -202,7 +209,7 @@ static void write_all(struct core *core, struct ledger_item *first, size_t n)
 /* Waits for something to write, and then for more of it; false: it is time to end. */
 static bool gather(struct ledger *l, int64_t until_ms)
 {
-    while (!l->first && !l->stop && clock_mono_ms() < until_ms)
+    while (!l->first && !l->stop && !l->crowded && clock_mono_ms() < until_ms)
         (void)wait_until(&l->more, &l->lock, until_ms);
     int64_t since = clock_mono_ms();
     while (l->first && !l->stop && !l->hurried && clock_mono_ms() < since + GATHER_MS)
@@ -225,19 +232,31 @@ static void *run(void *ctx)
         l->first = NULL;
         l->last = &l->first;
         l->n_items = 0;
+        bool crowded = l->crowded;
+        l->crowded = false;
         (void)pthread_mutex_unlock(&l->lock);
         if (!go)
             return NULL;
-        write_all(core, first, n);
+        if (first)
+            write_all(core, first, n);
         (void)pthread_mutex_lock(&l->lock);
         l->written = taken;
         (void)pthread_cond_broadcast(&l->settled);
         (void)pthread_mutex_unlock(&l->lock);
-        if (clock_mono_ms() >= next_prune) {
+        if (crowded || clock_mono_ms() >= next_prune) {
             accounts_prune(core);
             next_prune = clock_mono_ms() + PRUNE_MS;
         }
     }
+}
+
+void ledger_make_room(struct core *core)
+{
+    struct ledger *l = &core->ledger;
+    (void)pthread_mutex_lock(&l->lock);
+    l->crowded = true;
+    (void)pthread_cond_signal(&l->more);
+    (void)pthread_mutex_unlock(&l->lock);
 }
 
 int ledger_start(struct core *core, struct err *err)

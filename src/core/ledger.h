@@ -2,8 +2,9 @@
  *
  * What the broker says is put in a queue and written a little later, many at once, so that nobody waits
  * for a disk and a sandbox that tries a thousand things a second costs a few writes. The queue is
- * bounded: entries that find no room are dropped, sums are not. Accounts stay for a while after their
- * sandbox's end. Denials become events here, only so many of one sandbox. */
+ * bounded: entries that find no room are dropped, sums are not. Accounts count for the team's disk
+ * quota, are written even beyond it, and stay for a while after their sandbox's end: until the
+ * quota's room is needed, the oldest first. Denials become events here, only so many of one sandbox. */
 #pragma once
 #include "core/account.h"
 #include "core/private.h"
@@ -27,5 +28,14 @@ void ledger_leave(struct core *core, struct account *account);
 bool ledger_is_open(struct core *core, const struct broker_record *rec); /* still going on */
 uint64_t ledger_spent(struct core *core, const char *sandbox); /* bytes of its egress, ever */
 
-/* accounts.c: removes those of sandboxes that are gone for long. */
+/* Has accounts removed soon, of teams that are over their quota or no longer here. */
+void ledger_make_room(struct core *core);
+
+/* accounts.c */
+
+uint64_t accounts_bytes(const struct core *core, const char *sandbox); /* on disk; 0: none */
+/* The account of the owner's sandbox took `before` bytes and takes `after` now. */
+void accounts_changed(struct core *core, const char *sandbox, const char *owner, uint64_t before,
+                      uint64_t after);
+/* Removes accounts of sandboxes that are gone: for long, or whose team needs their room. */
 void accounts_prune(struct core *core);

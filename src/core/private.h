@@ -50,6 +50,7 @@ struct images { /* images.h has the functions */
 struct stock { /* bytes of a team's that no table lists */
     char owner[OWNER_MAX];
     uint64_t uploads, left;
+    uint64_t accounts;     /* of its sandboxes' networks, also of those that are gone */
     uint64_t images, seen; /* images: bytes at the change number `seen` */
 };
 
@@ -268,6 +269,7 @@ struct ledger {           /* ledger.h */
     size_t n_items;
     uint64_t queued, written, dropped; /* items, ever */
     bool started, stop, hurried;
+    bool crowded; /* a team needs the room that accounts take */
     pthread_t thread;
     pthread_mutex_t io;                     /* held while an account is open */
     int dir;                                /* <data>/state/network; -1: none */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/ledger.h"
+
 #define MIB (1024ull * 1024)
 
 static const char *const names[QUOTA_COUNT] = {
@@ -109,12 +111,22 @@ static int check_promise(struct core *core, int64_t before_mb, int64_t after_mb,
         (long long)most, (long long)now, (long long)after_mb);
 }
 
+bool quota_crowded(struct core *core, const char *owner)
+{
+    const struct team *team = team_find(core, owner);
+    int64_t used[QUOTA_COUNT];
+    if (!team || team->quotas[QUOTA_DISK_MB] == QUOTA_NONE)
+        return false;
+    quota_in_use(core, owner, used);
+    return used[QUOTA_DISK_MB] > team->quotas[QUOTA_DISK_MB] && stored_yielding_mb(core, owner) > 0;
+}
+
 int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
                 const int64_t after[QUOTA_COUNT], struct err *err)
 {
     const struct team *team = team_find(core, owner);
     int64_t used[QUOTA_COUNT];
-    bool counted = false;
+    bool counted = false, crowded = false;
     if (!team || team->leaving)
         return err_name(err, ENOENT, "team_not_found", "no team '%s' here", owner);
     for (int q = 0; q < QUOTA_COUNT; q++) {
@@ -123,8 +135,14 @@ int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA
         if (!counted)
             quota_in_use(core, owner, used);
         counted = true;
-        if (used[q] - before[q] + after[q] > team->quotas[q])
-            return quota_exceeded((enum quota)q, team, used[q], after[q] - before[q], err);
+        int64_t over = used[q] - before[q] + after[q] - team->quotas[q];
+        int64_t yields = over > 0 && q == QUOTA_DISK_MB ? stored_yielding_mb(core, owner) : 0;
+        if (over > yields)
+            return quota_exceeded((enum quota)q, team, used[q] - yields, after[q] - before[q], err);
+        crowded |= over > 0;
     }
-    return check_promise(core, before[QUOTA_MEMORY_MB], after[QUOTA_MEMORY_MB], err);
+    int r = check_promise(core, before[QUOTA_MEMORY_MB], after[QUOTA_MEMORY_MB], err);
+    if (r >= 0 && crowded)
+        ledger_make_room(core);
+    return r;
 }

@@ -20,6 +20,9 @@ bool quota_runs(const struct box *b); /* it counts as running now */
  * capacity: the machine has promised as much memory as its operator allows. */
 int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA_COUNT],
                 const int64_t after[QUOTA_COUNT], struct err *err);
+/* The team stores more than its quota, and has accounts of sandboxes that are gone: the oldest of
+ * these give way (accounts.c). */
+bool quota_crowded(struct core *core, const char *owner);
 /* Sets quota_exceeded with its numbers; returns -EDQUOT. */
 int quota_exceeded(enum quota q, const struct team *team, int64_t used, int64_t asked,
                    struct err *err);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "core/images.h"
+#include "core/ledger.h"
 #include "core/quota.h"
 #include "core/wait.h"
 
@@ -58,10 +59,29 @@ void stored_add(struct core *core, const char *owner, int64_t mb[STORED_COUNT])
     for (const struct room *r = core->rooms.first; r; r = r->next)
         if (strcmp(r->owner, owner) == 0)
             coming += r->held;
+    mb[STORED_ACCOUNTS] += (int64_t)(whole_mib(s ? s->accounts : 0) / MIB);
     mb[STORED_UPLOADS] += (int64_t)(whole_mib(s ? s->uploads : 0) / MIB);
     mb[STORED_IMAGES] += (int64_t)(whole_mib(images_of(core, owner)) / MIB);
     mb[STORED_COMING] += (int64_t)(whole_mib(coming) / MIB);
     mb[STORED_CHECKPOINTS] += (int64_t)(whole_mib(checkpoints_bytes(core, owner)) / MIB);
+}
+
+int64_t stored_yielding_mb(struct core *core, const char *owner)
+{
+    const struct stock *s = stock_of(core, owner, false);
+    const struct table *t = &core->table;
+    uint64_t all = s ? s->accounts : 0, present = 0;
+    for (size_t i = 0; all && i < t->n; i++)
+        if (strcmp(t->sorted[i]->s.owner, owner) == 0)
+            present += t->sorted[i]->account_bytes;
+    return present < all ? (int64_t)((whole_mib(all) - whole_mib(present)) / MIB) : 0;
+}
+
+void stored_change_accounts(struct core *core, const char *owner, int64_t more_bytes)
+{
+    struct stock *s = stock_of(core, owner, true);
+    if (s)
+        s->accounts += (uint64_t)more_bytes;
 }
 
 /* The bytes that the team's other rooms hold (without names), or were lent. */
@@ -84,7 +104,7 @@ static int64_t used_mb(const struct room *room)
 {
     int64_t used[QUOTA_COUNT];
     quota_in_use(room->core, room->owner, used);
-    return used[QUOTA_DISK_MB];
+    return used[QUOTA_DISK_MB] - stored_yielding_mb(room->core, room->owner);
 }
 
 /* Wait until more_mb fits. Subtract credit_mb from what is in use: those bytes are counted
@@ -115,6 +135,8 @@ static int take(struct room *room, uint64_t n, struct err *err)
         return r;
     room->held += more;
     room->used += n;
+    if (more && quota_crowded(room->core, room->owner))
+        ledger_make_room(room->core);
     return 0;
 }
 

@@ -48,11 +48,15 @@ enum stored {
     STORED_CHECKPOINTS,
     STORED_IMAGES, /* each layer once, with its blob; build caches; layers of sandboxes */
     STORED_UPLOADS,
-    STORED_COMING, /* held by open rooms; left by failed imports */
+    STORED_ACCOUNTS, /* of networks (ledger.h), also of sandboxes that are gone */
+    STORED_COMING,   /* held by open rooms; left by failed imports */
     STORED_COUNT,
 };
 /* In MiB. Adds the kinds from STORED_CHECKPOINTS on. */
 void stored_add(struct core *core, const char *owner, int64_t mb[STORED_COUNT]);
+/* Of STORED_ACCOUNTS, the MiB that give way to whatever else the team wants to store. */
+int64_t stored_yielding_mb(struct core *core, const char *owner);
+void stored_change_accounts(struct core *core, const char *owner, int64_t more_bytes);
 
 /* ---- without the lock ---- */
 

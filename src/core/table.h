@@ -40,6 +40,7 @@ struct box {
     struct samples samples;
     struct uses uses;
     uint64_t rx_bytes, tx_bytes; /* that its network carried, ever */
+    uint64_t account_bytes;      /* that the account of its network takes on disk */
     uint16_t *ports; /* that were seen to listen in the life `ports_life` of it (portwatch.c) */
     size_t n_ports;
     unsigned ports_life;

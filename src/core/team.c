@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/checkpoint.h"
 #include "core/event.h"
+#include "core/ledger.h"
 #include "core/quota.h"
 
 #define LOG_MODULE "team"
@@ -268,6 +269,7 @@ int team_remove(struct core *core, const char *name, struct err *err)
     (void)pthread_mutex_lock(&core->table.lock);
     drop(core, name); /* its keys are refused already; a row that stayed comes back at a start */
     (void)pthread_mutex_unlock(&core->table.lock);
+    ledger_make_room(core); /* what its sandboxes' networks left goes, too */
     if (r >= 0)
         tell(core, "team.removed", name);
     return r;

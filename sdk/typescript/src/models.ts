@@ -533,7 +533,7 @@ export interface Team {
   name: string;
   quotas: Quotas;
   in_use: Quotas;
-  /** What takes in_use.disk_mb, in MiB: sandboxes_mb, volumes_mb, builds_mb, checkpoints_mb, images_mb, uploads_mb, coming_mb. */
+  /** What takes in_use.disk_mb, in MiB: sandboxes_mb, volumes_mb, builds_mb, checkpoints_mb, images_mb, uploads_mb, network_mb, coming_mb. */
   disk?: Record<string, number>;
   created_at: string;
 }

@@ -85,7 +85,7 @@ static void put_disk(struct jout *j, const int64_t mb[STORED_COUNT])
         [STORED_SANDBOXES] = "sandboxes_mb", [STORED_VOLUMES] = "volumes_mb",
         [STORED_BUILDS] = "builds_mb",       [STORED_CHECKPOINTS] = "checkpoints_mb",
         [STORED_IMAGES] = "images_mb",       [STORED_UPLOADS] = "uploads_mb",
-        [STORED_COMING] = "coming_mb",
+        [STORED_ACCOUNTS] = "network_mb",    [STORED_COMING] = "coming_mb",
     };
     jout_open(j, "disk", '{');
     for (int i = 0; i < STORED_COUNT; i++)
