@@ -23,6 +23,66 @@
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
      CLONE_NEWNET)
 
+/* Needed by no process of ours. The keeper traces, mounts, loads BPF and makes namespaces, so those
+ * calls are not here; its sandboxes inherit the list, so no call is here that a sandbox may make. */
+static const char *const refused[] = {
+    /* parts of the kernel with a history */
+    "userfaultfd",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "perf_event_open", /* the keeper opens one before (kernel/execs.h) */
+    "add_key",
+    "keyctl",
+    "request_key",
+    "modify_ldt",
+    "lookup_dcookie",
+    "fanotify_init",
+    "open_by_handle_at", /* any file of a file system, whatever is mounted */
+    /* other processes' memory */
+    "process_vm_writev",
+    "kcmp",
+    "move_pages",
+    "migrate_pages",
+    /* the machine */
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "create_module",
+    "query_module",
+    "get_kernel_syms",
+    "kexec_load",
+    "kexec_file_load",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "acct",
+    "quotactl",
+    "quotactl_fd",
+    "syslog",
+    "iopl",
+    "ioperm",
+    "settimeofday",
+    "stime",
+    "clock_settime",
+    "clock_settime64",
+    "clock_adjtime",
+    "clock_adjtime64",
+    "adjtimex",
+    "vhangup",
+    "nfsservctl",
+    "uselib",
+    "sysfs",
+    "_sysctl",
+    "ustat",
+};
+
+const char *const *calls_refused(size_t *ret_n)
+{
+    *ret_n = ARRAY_LEN(refused);
+    return refused;
+}
+
 static bool makes_memory(const char *name)
 {
     return strcmp(name, "mmap") == 0 || strcmp(name, "mprotect") == 0;
@@ -106,10 +166,18 @@ int calls_allow(const char *const *names, size_t n, struct err *err)
     return load(ctx, true, r, err);
 }
 
+static int add_refused(scmp_filter_ctx ctx, int r)
+{
+    for (size_t i = 0; i < ARRAY_LEN(refused) && r >= 0; i++)
+        r = add(ctx, SCMP_ACT_ERRNO(EPERM), refused[i]);
+    return r;
+}
+
 int calls_refuse(const char *const *names, size_t n, struct err *err)
 {
     scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
     int r = ctx ? add(ctx, SCMP_ACT_ERRNO(ENOSYS), "clone3") : -ENOMEM;
+    r = add_refused(ctx, r);
     for (size_t i = 0; i < n && r >= 0; i++)
         r = add(ctx, SCMP_ACT_ERRNO(EPERM), names[i]);
     /* A rule holds one comparison per argument, so each bit needs a rule. */
@@ -120,11 +188,9 @@ int calls_refuse(const char *const *names, size_t n, struct err *err)
     return load(ctx, false, r, err);
 }
 
-int calls_refuse_named(const char *const *names, size_t n, struct err *err)
+int calls_refuse_few(struct err *err)
 {
     scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
     int r = ctx ? seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0) : -ENOMEM;
-    for (size_t i = 0; i < n && r >= 0; i++)
-        r = add(ctx, SCMP_ACT_ERRNO(EPERM), names[i]);
-    return load(ctx, false, r, err);
+    return load(ctx, false, add_refused(ctx, r), err);
 }

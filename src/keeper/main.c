@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "keeper/filter.h"
+#include "confine/calls.h"
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
 #include "kernel/backlog.h"
@@ -228,7 +228,7 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
         r = starter_start(&k->starter, NULL, err);
     if (r ==
         0) /* after the starter, which has none, and what is done with refused calls at the start */
-        r = filter_enter(err);
+        r = calls_refuse_few(err);
     if (r == 0)
         r = cgroup_host_open(c->cgroup, &k->cgroups, err);
     if (r == 0)

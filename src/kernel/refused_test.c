@@ -1,5 +1,4 @@
-#include "keeper/filter.h"
-
+/* The calls that the keeper gives up, against those that its sandboxes may make. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <seccomp.h>
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/sanitized.h"
+#include "confine/calls.h"
 #include "kernel/seccomp.h"
 
 /* In a child, after `enter`: 0, or 1 + the place of the first refused call that is not refused there. Arguments that
@@ -18,7 +18,7 @@
 static int first_allowed(int (*enter)(void))
 {
     size_t n;
-    const char *const *names = filter_refused(&n);
+    const char *const *names = calls_refused(&n);
     int numbers[128], status = 0;
     CHECK(n < ARRAY_LEN(numbers));
     for (size_t i = 0; i < n; i++)
@@ -39,7 +39,7 @@ static int first_allowed(int (*enter)(void))
 
 static int enter_filter(void)
 {
-    return filter_enter(NULL);
+    return calls_refuse_few(NULL);
 }
 
 static int enter_cell(void)
@@ -57,8 +57,19 @@ static int enter_cell(void)
 
 static int enter_filter_and_look(void)
 {
-    int r = filter_enter(NULL);
+    int r = calls_refuse_few(NULL);
     return r == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0 ? -EPERM : r;
+}
+
+static int enter_walls(void)
+{
+    return calls_refuse(NULL, 0, NULL);
+}
+
+TEST(warrend_gives_up_what_the_keeper_does)
+{
+    if (!SANITIZED)
+        CHECK_EQ(first_allowed(enter_walls), 0);
 }
 
 TEST(every_call_of_the_list_is_refused_and_setuid_programs_still_work)
