@@ -28,6 +28,7 @@
 #include "kernel/execs.h"
 #include "kernel/fence.h"
 #include "kernel/mount.h"
+#include "kernel/netlinks.h"
 #include "kernel/sysctl.h"
 #include "kernel/uidrange.h"
 #include "kernel/userns.h"
@@ -202,6 +203,17 @@ static void bound_backlogs(struct keeper *k)
         }
 }
 
+static void bound_netlinks(struct keeper *k)
+{
+    struct err err = ERR_INIT;
+    for (struct cgroup_host *h = k->cgroups; h; h = cgroup_host_next(h))
+        if (netlinks_bound(cgroup_host_group(h), &err) < 0) {
+            log_warn("a sandbox can take memory with netlink sockets: %s err=%s", err.msg,
+                     strerror(err.code));
+            return;
+        }
+}
+
 static int open_keeper(const struct config *c, struct storage *storage, struct keeper *k,
                        struct err *err)
 {
@@ -240,6 +252,7 @@ static int open_keeper(const struct config *c, struct storage *storage, struct k
     if (r == 0 && !c->teardown) {
         raise_fence(k);
         bound_backlogs(k);
+        bound_netlinks(k);
     }
     storage_drop_unfinished(storage);
     storage_volumes_count_nested(storage);
