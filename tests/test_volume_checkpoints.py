@@ -1,5 +1,8 @@
 """Checkpoints of volumes: kept while sandboxes write, gone back to, made into volumes of their own."""
 import http.client
+import pathlib
+import subprocess
+import tempfile
 import threading
 
 from harness import until
@@ -115,6 +118,58 @@ def test_what_checkpoints_keep_counts_once(api, volume):
 
 def _used(api, v):
     return api.ok("GET", f"/v1/volumes/{v}")["used_bytes"]
+
+
+def count_as_before_linux_6_7(daemon):
+    """Turn the pool's quotas into full ones, as a pool has them that an older kernel made."""
+    daemon.stop()
+    daemon.teardown()
+    with tempfile.TemporaryDirectory() as at:
+        subprocess.run(["mount", "-o", "loop", pathlib.Path(daemon.data) / "pool.img", at], check=True)
+        try:
+            subprocess.run(["btrfs", "quota", "disable", at], check=True)
+            subprocess.run(["btrfs", "quota", "enable", at], check=True)
+            subprocess.run(["btrfs", "quota", "rescan", "-w", at], capture_output=True)  # enabling has begun one
+        finally:
+            subprocess.run(["umount", at], check=True)
+    daemon.start()
+
+
+def test_all_limits_hold_with_full_quotas(fresh):
+    """Full quotas stop counting everything on the filesystem when a snapshot joins a group."""
+    api = fresh.api
+    count_as_before_linux_6_7(fresh)
+    some = bytes(range(256)) * 4096 * 20
+    v = api.ok("POST", "/v1/volumes", {"size_mb": 64})["id"]
+    put(api, v, "/big", some)
+    first = [keep(api, v)["id"] for _ in range(4)]
+    assert 20 << 20 <= _used(api, v) < 22 << 20
+    put(api, v, "/big", some)
+    last = keep(api, v)["id"]
+    assert 40 << 20 <= _used(api, v) < 42 << 20
+    reply = api.call("PUT", f"/v1/volumes/{v}/files?path=/big", some + some)
+    assert reply.status == 507 and reply.code == "no_space", reply
+    copy = api.ok("POST", f"/v1/volumes/{v}/checkpoints/{last}/volumes", {"size_mb": 64})["id"]
+    restore(api, v, first[0])
+    assert 40 << 20 <= _used(api, v) < 42 << 20  # going back gives no room away
+    reply = api.call("PUT", f"/v1/volumes/{v}/files?path=/more", some + some)
+    assert reply.status == 507 and reply.code == "no_space", reply
+    reply = api.call("PUT", f"/v1/volumes/{copy}/files?path=/more", some + some + some)
+    assert reply.status == 507 and reply.code == "no_space", reply
+    box = api.create(image="tiny", disk_mb=32)["id"]
+    wrote = api.exec(box, "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/tmp/$i bs=1M count=8 && sync || exit 9; done")
+    assert wrote["exit_code"] == 9, wrote
+    for c in first:
+        api.ok("DELETE", f"/v1/volumes/{v}/checkpoints/{c}")
+    api.ok("DELETE", f"/v1/volumes/{copy}")
+    until(lambda: _used(api, v) >= 40 << 20)  # the kernel takes half a minute to see that nobody else has /big
+    put(api, v, "/more", some)  # /big, /more, and what the last checkpoint keeps
+    reply = api.call("PUT", f"/v1/volumes/{v}/files?path=/less", some)
+    assert reply.status == 507 and reply.code == "no_space", reply
+    api.ok("DELETE", f"/v1/volumes/{v}/checkpoints/{last}")
+    put(api, v, "/less", some)
+    api.delete(box)
+    api.ok("DELETE", f"/v1/volumes/{v}")
 
 
 def test_another_team_sees_none_of_it(api, volume, team):

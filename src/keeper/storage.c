@@ -47,6 +47,15 @@ static int open_dirs(struct storage *st, struct err *err)
     return 0;
 }
 
+void storage_mend_quota(const struct storage *st)
+{
+    int r = st->quota && !st->simple_quota ? btrfs_quota_mend(st->pool) : 0;
+    if (r > 0)
+        log_warn("disk limits did not hold for a while: the kernel had lost count, it counts anew");
+    else if (r < 0)
+        log_warn("disk limits may not hold: cannot have the kernel count err=%s", strerror(-r));
+}
+
 int storage_open(const char *data_dir, struct storage **ret_st, struct err *err)
 {
     _cleanup_(storage_freep) struct storage *st = calloc(1, sizeof(*st));
@@ -64,6 +73,8 @@ int storage_open(const char *data_dir, struct storage **ret_st, struct err *err)
     r = open_dirs(st, err);
     if (r < 0)
         return r;
+    storage_volumes_leave_groups(st);
+    storage_mend_quota(st);
     *ret_st = take_ptr(st);
     return 0;
 }

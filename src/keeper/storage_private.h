@@ -1,6 +1,7 @@
 /* storage_private - what the files of the storage share. storage.c opens it; storage_pool.c is what
  * it all lies on; storage_box.c, storage_point.c, storage_image.c, storage_volume.c and
- * storage_memory.c are what lies there; storage_carried.c is what a copy begins with; storage_trash.c is the way out. */
+ * storage_memory.c are what lies there; storage_carried.c is what a copy begins with, storage_kept.c what
+ * checkpoints of volumes keep; storage_trash.c is the way out. */
 #pragma once
 #include <limits.h>
 #include <stddef.h>
@@ -27,6 +28,10 @@ struct storage {
 
 /* Mounts the pool, made if need be, and opens it: st->path, st->pool, st->own_image. */
 int storage_pool_mount(struct storage *st, const char *data_dir, struct err *err);
+/* Has full quotas counted anew if the kernel has lost count, for whatever reason. */
+void storage_mend_quota(const struct storage *st);
+/* An earlier version had them in groups with full quotas too: no copy of them would be counted right. */
+void storage_volumes_leave_groups(struct storage *st);
 /* Names in a directory; stops when fn returns below zero. */
 int storage_each_in(int dirfd, int (*fn)(const char *name, void *arg), void *arg);
 
@@ -61,3 +66,14 @@ int storage_carry(const struct storage *st, int copy_fd, int dir, const char *po
 /* With simple quotas a block counts for the subvolume that wrote it, so one made from a checkpoint begins with nothing. The
  * boxes that a sandbox has had are therefore a group, once it has had two: going back gives no room away. */
 bool storage_box_grouped(struct storage *st, const char *id);
+
+/* ---- storage_kept.c: with full quotas ---- */
+
+/* Limits a volume to disk_bytes with what its checkpoints keep. */
+int storage_kept_limit(const struct storage *st, const char *id, int volume_fd, uint64_t disk_bytes,
+                       struct err *err);
+uint64_t storage_kept_used(int volume_fd); /* by both */
+/* A checkpoint of a volume, recorded; its volume's limits follow, as they do when it is to be deleted. */
+int storage_kept_snapshot(const struct storage *st, const char *point, const char *id,
+                          int volume_fd, struct err *err);
+void storage_kept_forget(const struct storage *st, const char *point);

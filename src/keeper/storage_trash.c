@@ -162,6 +162,7 @@ void storage_empty_trash(struct storage *st)
 {
     (void)storage_each_in(st->trash, delete_one, st);
     strike_dead(st);
+    storage_mend_quota(st);
     /* Who deletes to make room looks for it next. */
     int r = is_tight(st) ? btrfs_reclaim(st->pool) : 0;
     if (r < 0)

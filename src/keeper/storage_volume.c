@@ -1,5 +1,6 @@
-/* Volumes and their checkpoints. All subvolumes of one volume are a group under its limit: what it and
- * its checkpoints have in common counts once, and going back to a checkpoint gives no room away. */
+/* Volumes and their checkpoints. What a volume and its checkpoints have in common counts once, and going back to a
+ * checkpoint gives no room away. With simple quotas all subvolumes of a volume are a group under its limit; for full
+ * ones see storage_kept.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,6 +55,8 @@ static int limit(struct storage *st, const char *id, int fd, uint64_t disk_bytes
 {
     if (!st->quota)
         return 0;
+    if (!st->simple_quota)
+        return storage_kept_limit(st, id, fd, disk_bytes, err);
     int r = btrfs_group_make(st->pool, storage_group(id), err);
     if (r == 0)
         r = btrfs_group_add(fd, storage_group(id), err);
@@ -68,7 +71,7 @@ static int limit(struct storage *st, const char *id, int fd, uint64_t disk_bytes
 static int copy(struct storage *st, int dir, const char *name, int from, bool read_only,
                 const char *id, struct err *err)
 {
-    if (!st->quota)
+    if (!storage_counts_writers(st))
         return btrfs_subvol_snapshot(dir, name, from, read_only, err);
     int r = btrfs_group_make(st->pool, storage_group(id), err);
     return r < 0 ? r : btrfs_subvol_snapshot_in(dir, name, from, read_only, storage_group(id), err);
@@ -114,6 +117,8 @@ uint64_t storage_volume_used(struct storage *st, const char *id)
     if (!st->quota)
         return 0;
     _cleanup_fd_ int fd = open_in(st->volumes, id);
+    if (!st->simple_quota)
+        return fd < 0 ? 0 : storage_kept_used(fd);
     if (btrfs_group_used(st->pool, storage_group(id), &bytes) < 0 && fd >= 0)
         (void)btrfs_quota_used(fd, &bytes);
     return bytes + (fd >= 0 ? storage_carried(st, fd) : 0);
@@ -165,12 +170,31 @@ void storage_volumes_count_nested(struct storage *st)
         (void)storage_each_in(st->volumes, look_into, st);
 }
 
+static int leave_group(const char *id, void *arg)
+{
+    struct storage *st = arg;
+    _cleanup_fd_ int fd = open_in(st->volumes, id);
+    uint64_t limit = 0, own = 0;
+    if (fd >= 0 && btrfs_group_limits(st->pool, storage_group(id), &limit, &own) == 0 &&
+        btrfs_group_remove(fd, storage_group(id)) == 0 && limit != UINT64_MAX)
+        (void)storage_kept_limit(st, id, fd, limit, NULL);
+    return 0;
+}
+
+void storage_volumes_leave_groups(struct storage *st)
+{
+    if (st->quota && !st->simple_quota)
+        (void)storage_each_in(st->volumes, leave_group, st);
+}
+
 /* ---- checkpoints ---- */
 
 int storage_volume_flush(struct storage *st, const char *id, struct err *err)
 {
     _cleanup_fd_ int fd = -1;
     int r = storage_volume(st, id, &fd, err);
+    if (r == 0 && st->quota && !st->simple_quota) /* storage_kept.c counts each copy */
+        return write_out(fd, id, err);
     return r < 0 ? r : storage_flush(st, fd, err);
 }
 
@@ -178,6 +202,8 @@ int storage_volume_point_put(struct storage *st, const char *point, const char *
 {
     _cleanup_fd_ int fd = -1;
     int r = storage_volume(st, id, &fd, err);
+    if (r == 0 && st->quota && !st->simple_quota)
+        return storage_kept_snapshot(st, point, id, fd, err);
     if (r == 0)
         r = copy(st, st->volume_points, point, fd, true, id, err);
     return r < 0 ? r
@@ -188,6 +214,8 @@ int storage_volume_point_put(struct storage *st, const char *point, const char *
 int storage_volume_point_trash(struct storage *st, const char *point, struct err *err)
 {
     storage_forget_total(st, st->volume_points, point);
+    if (st->quota && !st->simple_quota)
+        storage_kept_forget(st, point);
     _cleanup_fd_ int fd = open_in(st->volume_points, point);
     int r = fd < 0 ? 0 : btrfs_subvol_set_readonly(fd, false, err);
     return r < 0 ? r : storage_move_to_trash(st, st->volume_points, point, err);

@@ -1,16 +1,25 @@
 #include "kernel/btrfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 #include <linux/magic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
 
 #define GROUP_LEVEL (1ull << 48) /* a group's number has its level in the upper 16 bits */
 #define QUOTA_ENABLE_SIMPLE \
-    4 /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA: newer than Debian 12's headers */
+    4                   /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA: newer than Debian 12's headers */
+#define U64_TEXT_MAX 21 /* 20 digits and the newline */
+#define QUOTA_IS_SIMPLE (1u << 3) /* BTRFS_QGROUP_STATUS_FLAG_SIMPLE_MODE */
 
 bool btrfs_is(int dirfd)
 {
@@ -140,24 +149,23 @@ int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err)
     return 0;
 }
 
-int btrfs_quota_enable(int dirfd, bool *ret_simple, struct err *err)
-{
-    struct btrfs_ioctl_quota_ctl_args args = { .cmd = QUOTA_ENABLE_SIMPLE };
-    if (ioctl(dirfd, BTRFS_IOC_QUOTA_CTL, &args) == 0 || errno == EEXIST) {
-        *ret_simple = true;
-        return 0;
-    }
-    args.cmd = BTRFS_QUOTA_CTL_ENABLE;
-    if (ioctl(dirfd, BTRFS_IOC_QUOTA_CTL, &args) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot enable btrfs quotas");
-    *ret_simple = false;
-    return 0;
-}
-
 int btrfs_quota_limit(int subvol_fd, uint64_t bytes, struct err *err)
 {
     struct btrfs_ioctl_qgroup_limit_args args = {
         .lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = bytes },
+    };
+    if (ioctl(subvol_fd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0)
+        return err_set(err, errno, "cannot limit a subvolume to %llu bytes",
+                       (unsigned long long)bytes);
+    return 0;
+}
+
+int btrfs_quota_limit_own(int subvol_fd, uint64_t bytes, uint64_t own, struct err *err)
+{
+    struct btrfs_ioctl_qgroup_limit_args args = {
+        .lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER | BTRFS_QGROUP_LIMIT_MAX_EXCL,
+                 .max_rfer = bytes,
+                 .max_excl = own },
     };
     if (ioctl(subvol_fd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0)
         return err_set(err, errno, "cannot limit a subvolume to %llu bytes",
@@ -190,14 +198,15 @@ int btrfs_quota_strike(int dirfd, uint64_t entry)
     return ioctl(dirfd, BTRFS_IOC_QGROUP_CREATE, &args) < 0 ? -errno : 0;
 }
 
-static int used_by(int dirfd, uint64_t entry, uint64_t *ret_bytes)
+/* An item of the quota tree; -ENODATA if there is none. */
+static int quota_item(int dirfd, uint32_t type, uint64_t entry, void *ret_item, size_t size)
 {
     struct btrfs_ioctl_search_args args = {
         .key = { .tree_id = BTRFS_QUOTA_TREE_OBJECTID,
                  .min_objectid = 0,
                  .max_objectid = 0,
-                 .min_type = BTRFS_QGROUP_INFO_KEY,
-                 .max_type = BTRFS_QGROUP_INFO_KEY,
+                 .min_type = type,
+                 .max_type = type,
                  .min_offset = entry,
                  .max_offset = entry,
                  .max_transid = UINT64_MAX,
@@ -206,20 +215,130 @@ static int used_by(int dirfd, uint64_t entry, uint64_t *ret_bytes)
     if (ioctl(dirfd, BTRFS_IOC_TREE_SEARCH, &args) < 0)
         return -errno;
     struct btrfs_ioctl_search_header head;
-    struct btrfs_qgroup_info_item info;
     memcpy(&head, args.buf, sizeof(head));
-    if (args.key.nr_items == 0 || head.len < sizeof(info))
+    if (args.key.nr_items == 0 || head.len < size)
         return -ENODATA;
-    memcpy(&info, args.buf + sizeof(head), sizeof(info));
-    *ret_bytes = le64toh(info.rfer);
+    memcpy(ret_item, args.buf + sizeof(head), size);
     return 0;
+}
+
+static int used_by(int dirfd, uint64_t entry, bool own, uint64_t *ret_bytes)
+{
+    struct btrfs_qgroup_info_item info;
+    int r = quota_item(dirfd, BTRFS_QGROUP_INFO_KEY, entry, &info, sizeof(info));
+    if (r == 0)
+        *ret_bytes = le64toh(own ? info.excl : info.rfer);
+    return r;
 }
 
 int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes)
 {
     uint64_t entry = 0;
     int r = btrfs_quota_entry(subvol_fd, &entry);
-    return r < 0 ? r : used_by(subvol_fd, entry, ret_bytes);
+    return r < 0 ? r : used_by(subvol_fd, entry, false, ret_bytes);
+}
+
+int btrfs_quota_own(int subvol_fd, uint64_t *ret_bytes)
+{
+    uint64_t entry = 0;
+    int r = btrfs_quota_entry(subvol_fd, &entry);
+    return r < 0 ? r : used_by(subvol_fd, entry, true, ret_bytes);
+}
+
+/* A number in the kernel's memory, of a subvolume's entry. */
+static int number_now(const struct btrfs_ioctl_fs_info_args *fs, uint64_t entry, const char *what,
+                      uint64_t *ret_number)
+{
+    char path[128], text[U64_TEXT_MAX + 1];
+    const uint8_t *u = fs->fsid;
+    (void)snprintf(path, sizeof(path),
+                   "/sys/fs/btrfs/%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+                   "%02x%02x%02x%02x%02x%02x/qgroups/0_%llu/%s",
+                   u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
+                   u[13], u[14], u[15], (unsigned long long)entry, what);
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n < 0)
+        return -errno;
+    text[n] = '\0';
+    *ret_number = strtoull(text, NULL, 10);
+    return 0;
+}
+
+int btrfs_quota_own_now(int subvol_fd, uint64_t *ret_bytes)
+{
+    struct btrfs_ioctl_fs_info_args fs = { 0 };
+    uint64_t entry = 0, own = 0, coming = 0;
+    int r = btrfs_quota_entry(subvol_fd, &entry);
+    if (r == 0 && ioctl(subvol_fd, BTRFS_IOC_FS_INFO, &fs) < 0)
+        r = -errno;
+    if (r == 0) /* in this order: what has arrived in between counts twice, not never */
+        r = number_now(&fs, entry, "rsv_data", &coming);
+    if (r == 0)
+        r = number_now(&fs, entry, "exclusive", &own);
+    if (r == 0)
+        *ret_bytes = own + coming;
+    return r;
+}
+
+static int limits_of(int dirfd, uint64_t entry, uint64_t *ret_bytes, uint64_t *ret_own)
+{
+    struct btrfs_qgroup_limit_item limit;
+    int r = quota_item(dirfd, BTRFS_QGROUP_LIMIT_KEY, entry, &limit, sizeof(limit));
+    if (r < 0)
+        return r;
+    uint64_t flags = le64toh(limit.flags);
+    *ret_bytes = flags & BTRFS_QGROUP_LIMIT_MAX_RFER ? le64toh(limit.max_rfer) : UINT64_MAX;
+    *ret_own = flags & BTRFS_QGROUP_LIMIT_MAX_EXCL ? le64toh(limit.max_excl) : UINT64_MAX;
+    return 0;
+}
+
+int btrfs_quota_limits(int subvol_fd, uint64_t *ret_bytes, uint64_t *ret_own)
+{
+    uint64_t entry = 0;
+    int r = btrfs_quota_entry(subvol_fd, &entry);
+    return r < 0 ? r : limits_of(subvol_fd, entry, ret_bytes, ret_own);
+}
+
+static int quota_flags(int dirfd, uint64_t *ret_flags)
+{
+    struct btrfs_qgroup_status_item status;
+    int r = quota_item(dirfd, BTRFS_QGROUP_STATUS_KEY, 0, &status,
+                       offsetof(struct btrfs_qgroup_status_item, rescan));
+    if (r == 0)
+        *ret_flags = le64toh(status.flags);
+    return r;
+}
+
+int btrfs_quota_enable(int dirfd, bool *ret_simple, struct err *err)
+{
+    struct btrfs_ioctl_quota_ctl_args args = { .cmd = QUOTA_ENABLE_SIMPLE };
+    if (ioctl(dirfd, BTRFS_IOC_QUOTA_CTL, &args) < 0 && errno != EEXIST) {
+        args.cmd = BTRFS_QUOTA_CTL_ENABLE;
+        if (ioctl(dirfd, BTRFS_IOC_QUOTA_CTL, &args) < 0 && errno != EEXIST)
+            return err_set(err, errno, "cannot enable btrfs quotas");
+    }
+    /* Those that were enabled before, by an older kernel, stay as they are, and both calls succeed. */
+    uint64_t flags = 0;
+    int r = quota_flags(dirfd, &flags);
+    if (r < 0)
+        return err_set(err, -r, "cannot see which btrfs quotas there are");
+    *ret_simple = flags & QUOTA_IS_SIMPLE;
+    return 0;
+}
+
+int btrfs_quota_mend(int dirfd)
+{
+    struct btrfs_ioctl_quota_rescan_args args = { 0 };
+    uint64_t flags = 0;
+    int r = quota_flags(dirfd, &flags);
+    if (r < 0)
+        return r;
+    if (!(flags & BTRFS_QGROUP_STATUS_FLAG_INCONSISTENT) || flags & BTRFS_QGROUP_STATUS_FLAG_RESCAN)
+        return 0;
+    if (ioctl(dirfd, BTRFS_IOC_QUOTA_RESCAN, &args) < 0)
+        return errno == EINPROGRESS ? 0 : -errno;
+    return 1;
 }
 
 uint64_t btrfs_group_entry(uint64_t group)
@@ -269,5 +388,17 @@ int btrfs_group_limit(int dirfd, uint64_t group, uint64_t bytes, struct err *err
 
 int btrfs_group_used(int dirfd, uint64_t group, uint64_t *ret_bytes)
 {
-    return used_by(dirfd, btrfs_group_entry(group), ret_bytes);
+    return used_by(dirfd, btrfs_group_entry(group), false, ret_bytes);
+}
+
+int btrfs_group_limits(int dirfd, uint64_t group, uint64_t *ret_bytes, uint64_t *ret_own)
+{
+    return limits_of(dirfd, btrfs_group_entry(group), ret_bytes, ret_own);
+}
+
+int btrfs_group_remove(int subvol_fd, uint64_t group)
+{
+    struct btrfs_ioctl_qgroup_assign_args args = { .dst = btrfs_group_entry(group) };
+    int r = btrfs_quota_entry(subvol_fd, (uint64_t *)&args.src);
+    return r < 0 ? r : ioctl(subvol_fd, BTRFS_IOC_QGROUP_ASSIGN, &args) < 0 ? -errno : 0;
 }

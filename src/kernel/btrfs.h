@@ -14,7 +14,8 @@ int btrfs_subvol_create(int dirfd, const char *name, struct err *err);
  * it; on disk when this returns. */
 int btrfs_subvol_snapshot(int dirfd, const char *name, int source_fd, bool read_only,
                           struct err *err);
-/* The same, counted in `group` (below) as well. */
+/* The same, counted in `group` (below) as well; for simple quotas. Full ones lose count by it, and since Linux 6.1
+ * they then count nothing any more: no limit on the filesystem holds. */
 int btrfs_subvol_snapshot_in(int dirfd, const char *name, int source_fd, bool read_only,
                              uint64_t group, struct err *err);
 int btrfs_subvol_delete(int dirfd, const char *name, struct err *err); /* -ENOTEMPTY: see below */
@@ -38,7 +39,15 @@ bool btrfs_subvol_changed_since(int subvol_fd, int copy_fd);
  * *ret_simple says which. Fine to call again. */
 int btrfs_quota_enable(int dirfd, bool *ret_simple, struct err *err);
 int btrfs_quota_limit(int subvol_fd, uint64_t bytes, struct err *err);
+/* The same, and of what nobody else has at most `own` bytes (full quotas). UINT64_MAX is no limit. */
+int btrfs_quota_limit_own(int subvol_fd, uint64_t bytes, uint64_t own, struct err *err);
+int btrfs_quota_limits(int subvol_fd, uint64_t *ret_bytes, uint64_t *ret_own);
 int btrfs_quota_used(int subvol_fd, uint64_t *ret_bytes);
+int btrfs_quota_own(int subvol_fd, uint64_t *ret_bytes); /* what nobody else has */
+/* The same at this moment, with what is not written out yet: rather too much than too little. */
+int btrfs_quota_own_now(int subvol_fd, uint64_t *ret_bytes);
+/* Have full quotas counted anew if the kernel has lost count. 1: it has begun, and goes on in the background. */
+int btrfs_quota_mend(int dirfd);
 /* A subvolume's entry in the books, and striking it once the subvolume is gone, which simple quotas
  * do themselves and full ones may not. -EBUSY until the kernel has written it as empty. */
 int btrfs_quota_entry(int subvol_fd, uint64_t *ret_entry);
@@ -51,4 +60,6 @@ int btrfs_group_add(int subvol_fd, uint64_t group, struct err *err);
 int btrfs_group_add_entry(int dirfd, uint64_t entry, uint64_t group, struct err *err);
 int btrfs_group_limit(int dirfd, uint64_t group, uint64_t bytes, struct err *err);
 int btrfs_group_used(int dirfd, uint64_t group, uint64_t *ret_bytes);
+int btrfs_group_limits(int dirfd, uint64_t group, uint64_t *ret_bytes, uint64_t *ret_own);
+int btrfs_group_remove(int subvol_fd, uint64_t group); /* a subvolume from it */
 uint64_t btrfs_group_entry(uint64_t group); /* for btrfs_quota_strike, when it is empty */
