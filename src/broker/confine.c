@@ -1,7 +1,6 @@
 #include "broker/confine.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -133,19 +132,11 @@ int confine_enter(const char *run_dir, uid_t uid, gid_t gid, struct err *err)
         chroot(EMPTY_NAME) < 0 || chdir("/") < 0)
         return err_set(err, errno, "cannot make '%s/" EMPTY_NAME "' the broker's root", run_dir);
 #endif
-    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0)
-        return err_set(err, errno, "cannot become group %u", (unsigned)gid);
     int r = rights_bound(NULL, 0, err);
+    if (r >= 0)
+        r = rights_become(uid, gid, err);
     if (r < 0)
         return r;
-    if (setresuid(uid, uid, uid) < 0)
-        return err_set(err, errno, "cannot become user %u", (unsigned)uid);
-    uid_t ru, eu, su;
-    gid_t rg, eg, sg;
-    if (getresuid(&ru, &eu, &su) < 0 || getresgid(&rg, &eg, &sg) < 0 || ru != uid || eu != uid ||
-        su != uid || rg != gid || eg != gid || sg != gid || getgroups(0, NULL) != 0 ||
-        setresuid(0, 0, 0) == 0)
-        return err_set(err, EPERM, "root was not given up");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_set(err, errno, "cannot set no_new_privs");
 #if !SANITIZED_ADDRESS

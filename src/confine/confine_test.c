@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +107,30 @@ static int one_right(void)
     TRUE(rights_hold(NULL, 0, NULL) == 0);
     TRUE(syscall(SYS_capget, &head, now) == 0 && now[0].permitted == 0);
     return 0;
+}
+
+static int become_nobody(void)
+{
+    TRUE(prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) == 0); /* as the keeper's children */
+    TRUE(rights_become(65534, 65534, NULL) == 0);
+    TRUE(getuid() == 65534 && getegid() == 65534 && getgroups(0, NULL) == 0);
+    FAILS(setgid(0), EPERM);
+    TRUE(rights_become(0, 0, NULL) < 0);
+    return 0;
+}
+
+static int stay_root(void)
+{
+    TRUE(rights_become(0, 0, NULL) == -EPERM);
+    return 0;
+}
+
+TEST(a_user_that_is_given_up_is_gone)
+{
+    if (geteuid() != 0)
+        return;
+    CHECK_EQ(in_child(become_nobody), 0);
+    CHECK_EQ(in_child(stay_root), 0);
 }
 
 TEST(a_call_that_is_not_on_the_list_is_refused)

@@ -1,6 +1,7 @@
 #include "confine/rights.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -45,5 +46,22 @@ int rights_hold(const int *capabilities, size_t n, struct err *err)
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (syscall(SYS_capset, &head, then) < 0)
         return err_set(err, errno, "cannot drop capabilities");
+    return 0;
+}
+
+int rights_become(uid_t uid, gid_t gid, struct err *err)
+{
+    uid_t ru, eu, su;
+    gid_t rg, eg, sg;
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return err_set(err, errno, "cannot become user %u of group %u", (unsigned)uid,
+                       (unsigned)gid);
+    int r = rights_hold(NULL, 0, err); /* the securebits of the keeper's children keep them */
+    if (r < 0)
+        return r;
+    if (getresuid(&ru, &eu, &su) < 0 || getresgid(&rg, &eg, &sg) < 0 || ru != uid || eu != uid ||
+        su != uid || rg != gid || eg != gid || sg != gid || getgroups(0, NULL) != 0 ||
+        setresuid(0, 0, 0) == 0)
+        return err_set(err, EPERM, "root was not given up");
     return 0;
 }

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdbool.h>
@@ -14,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/sanitized.h"
+#include "confine/rights.h"
 
 #define PASS_MODE 0711 /* others may pass through to what they can name, not look around */
 #define PARENT_MODE 0755
@@ -174,15 +174,9 @@ int setup_drop(const struct setup_user *user, struct err *err)
     (void)setrlimit(RLIMIT_NOFILE, &files);
     (void)setrlimit(RLIMIT_CORE, &none); /* memory holds keys */
 
-    if (setgroups(0, NULL) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
-        setresuid(user->uid, user->uid, user->uid) < 0)
-        return err_set(err, errno, "cannot become user '%s'", user->name);
-    uid_t ru, eu, su;
-    gid_t rg, eg, sg;
-    if (getresuid(&ru, &eu, &su) < 0 || getresgid(&rg, &eg, &sg) < 0 || ru != user->uid ||
-        eu != user->uid || su != user->uid || rg != user->gid || eg != user->gid ||
-        sg != user->gid || getgroups(0, NULL) != 0 || setresuid(0, 0, 0) == 0)
-        return err_set(err, EPERM, "root was not given up");
+    int r = rights_become(user->uid, user->gid, err);
+    if (r < 0)
+        return r;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_set(err, errno, "cannot set no_new_privs");
 #if SANITIZED_ADDRESS

@@ -1,11 +1,11 @@
 #include "unpack/confine.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,6 +13,7 @@
 
 #include "base/sanitized.h"
 #include "confine/calls.h"
+#include "confine/rights.h"
 #include "kernel/mount.h"
 
 #define MEMORY_MAX (1024ull * 1024 * 1024) /* an xz dictionary can ask for 4 GiB */
@@ -58,18 +59,13 @@ static int drop(enum confine_to to, struct err *err)
     n -= to == CONFINE_FILL; /* the last one is for those marks */
     if (to == CONFINE_NOTHING) {
         n = 0;
-        if (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
-            return err_set(err, errno, "cannot become nobody");
+        int r = rights_become(NOBODY, NOBODY, err);
+        if (r < 0)
+            return r;
     }
-    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-    struct __user_cap_data_struct data[2] = { 0 };
-    for (size_t i = 0; i < n; i++) {
-        data[caps[i] / 32].permitted |= 1u << (caps[i] % 32);
-        data[caps[i] / 32].effective |= 1u << (caps[i] % 32);
-    }
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &head, data) < 0)
-        return err_set(err, errno, "cannot drop capabilities");
-    return 0;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_set(err, errno, "cannot set no_new_privs");
+    return rights_hold(caps, n, err);
 }
 
 static const char *const any_calls[] = {
