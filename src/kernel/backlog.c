@@ -152,77 +152,69 @@ static int load_ingress(const struct places *p, const struct maps *m)
     const struct bpf_insn program[] = {
         /*  0 */ BPF_MOVE(BPF_REG_6, BPF_REG_1),
         /*  1 */ BPF_LOAD(BPF_DW, BPF_REG_1, BPF_REG_6, offsetof(struct __sk_buff, sk)),
-        /*  2 */ BPF_JUMP_EQ(BPF_REG_1, 0, 67), /* to 70 */
+        /*  2 */ BPF_JUMP_EQ(BPF_REG_1, 0, 59), /* to 62 */
         /*  3 */ BPF_CALL_FN(BPF_FUNC_skc_to_tcp_sock),
-        /*  4 */ BPF_JUMP_EQ(BPF_REG_0, 0, 65), /* not TCP: to 70 */
+        /*  4 */ BPF_JUMP_EQ(BPF_REG_0, 0, 57), /* not TCP: to 62 */
         /*  5 */ BPF_MOVE(BPF_REG_7, BPF_REG_0),
         /*  6 */ BPF_LOAD(BPF_B, BPF_REG_9, BPF_REG_7, p->state),
         /*  7 */ BPF_LOAD(BPF_DW, BPF_REG_3, BPF_REG_7, p->socket),
-        /*  8 */ BPF_JUMP_EQ(BPF_REG_9, TCP_LISTEN, 4),      /* to 13 */
-        /*  9 */ BPF_JUMP_NE(BPF_REG_3, 0, 60),              /* accepted: to 70 */
+        /*  8 */ BPF_JUMP_EQ(BPF_REG_9, TCP_LISTEN, 11),     /* to 20 */
+        /*  9 */ BPF_JUMP_NE(BPF_REG_3, 0, 52),              /* accepted: to 62 */
         /* 10 */ BPF_JUMP_EQ(BPF_REG_9, TCP_ESTABLISHED, 2), /* to 13 */
         /* 11 */ BPF_JUMP_EQ(BPF_REG_9, TCP_SYN_RECV, 1),    /* to 13 */
-        /* 12 */ BPF_JUMP_NE(BPF_REG_9, TCP_CLOSE_WAIT, 57), /* was closed: to 70 */
-        /* 13 */ BPF_LOAD(BPF_W, BPF_REG_1, BPF_REG_7, p->uid),
-        /* 14 */ BPF_SHIFT_RIGHT(BPF_REG_1, RANGE_SHIFT),
-        /* 15 */ BPF_STORE(BPF_W, FP, KEY, BPF_REG_1),
-        /* 16 */ FIND_CELL(m->cells),           /* and 17 to 20 */
-        /* 21 */ BPF_JUMP_EQ(BPF_REG_0, 0, 46), /* to 68 */
-        /* 22 */ BPF_MOVE(BPF_REG_8, BPF_REG_0),
-        /* 23 */ BPF_JUMP_EQ(BPF_REG_9, TCP_LISTEN, 14), /* to 38 */
+        /* 12 */ BPF_JUMP_NE(BPF_REG_9, TCP_CLOSE_WAIT, 49), /* was closed: to 62 */
 
-        /* One that waits: may it hold this packet, too? */
-        /* 24 */ BPF_LOAD(BPF_DW, BPF_REG_3, BPF_REG_8, 0),
-        /* 25 */ BPF_JUMP_NE(BPF_REG_3, 0, 1), /* to 27 */
-        /* 26 */ BPF_SET(BPF_REG_3, 1),        /* older than this program */
-        /* 27 */ BPF_SET(BPF_REG_4, BACKLOG_BYTES),
-        /* 28 */ BPF_INSN(BPF_ALU64 | BPF_DIV | BPF_X, BPF_REG_4, BPF_REG_3, 0, 0),
-        /* 29 */ BPF_INSN(BPF_JMP | BPF_JLE | BPF_K, BPF_REG_4, 0, 1, BACKLOG_BYTES_EACH),
-        /* 30 */ BPF_SET(BPF_REG_4, BACKLOG_BYTES_EACH),
-        /* 31 */ BPF_LOAD(BPF_W, BPF_REG_1, BPF_REG_7, p->received),
-        /* 32 */ BPF_LOAD(BPF_W, BPF_REG_2, BPF_REG_6, offsetof(struct __sk_buff, len)),
-        /* 33 */ BPF_JUMP_GE(BPF_REG_2, SMALL_PACKET, 1), /* to 35 */
-        /* 34 */ BPF_PLUS_REG(BPF_REG_4, BPF_REG_4),      /* up to twice as much */
-        /* 35 */ BPF_PLUS_REG(BPF_REG_1, BPF_REG_2),
-        /* 36 */ BPF_INSN(BPF_JMP | BPF_JGT | BPF_X, BPF_REG_1, BPF_REG_4, 31, 0), /* to 68 */
-        /* 37 */ BPF_JUMP(32),                                                     /* to 70 */
+        /* One that waits: may it hold this packet, too? If not, 18 leads to 60. */
+        /* 13 */ BPF_LOAD(BPF_W, BPF_REG_1, BPF_REG_7, p->received),
+        /* 14 */ BPF_LOAD(BPF_W, BPF_REG_2, BPF_REG_6, offsetof(struct __sk_buff, len)),
+        /* 15 */ BPF_PLUS_REG(BPF_REG_1, BPF_REG_2),
+        /* 16 */ BPF_JUMP_GE(BPF_REG_2, SMALL_PACKET, 1), /* to 18 */
+        /* 17 */ BPF_SHIFT_RIGHT(BPF_REG_1, 1),           /* up to twice as much */
+        /* 18 */ BPF_INSN(BPF_JMP | BPF_JGT | BPF_K, BPF_REG_1, 0, 41, BACKLOG_BYTES_EACH),
+        /* 19 */ BPF_JUMP(42), /* to 62 */
 
         /* A listener: if its group is far beyond what it may have in buffers, there are no more connections. Else count
          * those that wait at it, and the one that this packet may bring. */
-        /* 38 */ BPF_LOAD(BPF_DW, BPF_REG_1, BPF_REG_7, p->group),
-        /* 39 */ p->apart ? BPF_LOAD(BPF_DW, BPF_REG_2, BPF_REG_1, p->used) : BPF_SET(BPF_REG_2, 0),
-        /* 40 */ p->apart ? BPF_LOAD(BPF_DW, BPF_REG_3, BPF_REG_1, p->limit)
+        /* 20 */ BPF_LOAD(BPF_W, BPF_REG_1, BPF_REG_7, p->uid),
+        /* 21 */ BPF_SHIFT_RIGHT(BPF_REG_1, RANGE_SHIFT),
+        /* 22 */ BPF_STORE(BPF_W, FP, KEY, BPF_REG_1),
+        /* 23 */ FIND_CELL(m->cells),           /* and 24 to 27 */
+        /* 28 */ BPF_JUMP_EQ(BPF_REG_0, 0, 31), /* to 60 */
+        /* 29 */ BPF_MOVE(BPF_REG_8, BPF_REG_0),
+        /* 30 */ BPF_LOAD(BPF_DW, BPF_REG_1, BPF_REG_7, p->group),
+        /* 31 */ p->apart ? BPF_LOAD(BPF_DW, BPF_REG_2, BPF_REG_1, p->used) : BPF_SET(BPF_REG_2, 0),
+        /* 32 */ p->apart ? BPF_LOAD(BPF_DW, BPF_REG_3, BPF_REG_1, p->limit)
                           : BPF_SET(BPF_REG_3, 0),
-        /* 41 */ BPF_SHIFT_RIGHT(BPF_REG_2, 1),
-        /* 42 */ BPF_INSN(BPF_JMP | BPF_JGT | BPF_X, BPF_REG_2, BPF_REG_3, 25, 0), /* to 68 */
-        /* 43 */ BPF_LOAD_MAP(BPF_REG_1, m->listeners),                            /* and 44 */
-        /* 45 */ BPF_MOVE(BPF_REG_2, BPF_REG_7),
-        /* 46 */ BPF_SET(BPF_REG_3, 0),
-        /* 47 */ BPF_SET(BPF_REG_4, BPF_SK_STORAGE_GET_F_CREATE),
-        /* 48 */ BPF_CALL_FN(BPF_FUNC_sk_storage_get),
-        /* 49 */ BPF_JUMP_EQ(BPF_REG_0, 0, 18), /* cannot be counted: to 68 */
-        /* 50 */ BPF_MOVE(BPF_REG_9, BPF_REG_0),
-        /* 51 */ BPF_LOAD(BPF_W, BPF_REG_1, BPF_REG_7, p->waiting),
-        /* 52 */ BPF_PLUS(BPF_REG_1, 1),
-        /* 53 */ BPF_LOAD(BPF_W, BPF_REG_2, FP, KEY),
-        /* 54 */ BPF_INSN(BPF_ALU64 | BPF_LSH | BPF_K, BPF_REG_2, 0, 0, 32),
-        /* 55 */ BPF_OR_REG(BPF_REG_1, BPF_REG_2),
-        /* 56 */ BPF_LOAD(BPF_DW, BPF_REG_0, BPF_REG_9, 0),
-        /* 57 */ BPF_JUMP_EQ(BPF_REG_0, CLOSED, 10),                              /* to 68 */
-        /* 58 */ BPF_INSN(BPF_JMP | BPF_JEQ | BPF_X, BPF_REG_0, BPF_REG_1, 7, 0), /* to 66 */
-        /* 59 */ BPF_MOVE(BPF_REG_2, BPF_REG_0),
-        /* 60 */ BPF_INSN(BPF_STX | BPF_ATOMIC | BPF_DW, BPF_REG_9, BPF_REG_1, 0, BPF_CMPXCHG),
-        /* 61 */ BPF_INSN(BPF_JMP | BPF_JNE | BPF_X, BPF_REG_0, BPF_REG_2, 4, 0), /* to 66 */
-        /* 62 */ LOWER_HALF(BPF_REG_1),
-        /* 63 */ LOWER_HALF(BPF_REG_2),
-        /* 64 */ BPF_INSN(BPF_ALU64 | BPF_SUB | BPF_X, BPF_REG_1, BPF_REG_2, 0, 0),
-        /* 65 */ BPF_ADD_TO(BPF_REG_8, 0, BPF_REG_1),
-        /* 66 */ BPF_LOAD(BPF_DW, BPF_REG_3, BPF_REG_8, 0),
-        /* 67 */ BPF_INSN(BPF_JMP | BPF_JLE | BPF_K, BPF_REG_3, 0, 2, BACKLOG_CONNECTIONS),
-        /* 68 */ BPF_SET(BPF_REG_0, 0),
-        /* 69 */ BPF_END_IT(),
-        /* 70 */ BPF_SET(BPF_REG_0, 1),
-        /* 71 */ BPF_END_IT(),
+        /* 33 */ BPF_SHIFT_RIGHT(BPF_REG_2, 1),
+        /* 34 */ BPF_INSN(BPF_JMP | BPF_JGT | BPF_X, BPF_REG_2, BPF_REG_3, 25, 0), /* to 60 */
+        /* 35 */ BPF_LOAD_MAP(BPF_REG_1, m->listeners),                            /* and 36 */
+        /* 37 */ BPF_MOVE(BPF_REG_2, BPF_REG_7),
+        /* 38 */ BPF_SET(BPF_REG_3, 0),
+        /* 39 */ BPF_SET(BPF_REG_4, BPF_SK_STORAGE_GET_F_CREATE),
+        /* 40 */ BPF_CALL_FN(BPF_FUNC_sk_storage_get),
+        /* 41 */ BPF_JUMP_EQ(BPF_REG_0, 0, 18), /* cannot be counted: to 60 */
+        /* 42 */ BPF_MOVE(BPF_REG_9, BPF_REG_0),
+        /* 43 */ BPF_LOAD(BPF_W, BPF_REG_1, BPF_REG_7, p->waiting),
+        /* 44 */ BPF_PLUS(BPF_REG_1, 1),
+        /* 45 */ BPF_LOAD(BPF_W, BPF_REG_2, FP, KEY),
+        /* 46 */ BPF_INSN(BPF_ALU64 | BPF_LSH | BPF_K, BPF_REG_2, 0, 0, 32),
+        /* 47 */ BPF_OR_REG(BPF_REG_1, BPF_REG_2),
+        /* 48 */ BPF_LOAD(BPF_DW, BPF_REG_0, BPF_REG_9, 0),
+        /* 49 */ BPF_JUMP_EQ(BPF_REG_0, CLOSED, 10),                              /* to 60 */
+        /* 50 */ BPF_INSN(BPF_JMP | BPF_JEQ | BPF_X, BPF_REG_0, BPF_REG_1, 7, 0), /* to 58 */
+        /* 51 */ BPF_MOVE(BPF_REG_2, BPF_REG_0),
+        /* 52 */ BPF_INSN(BPF_STX | BPF_ATOMIC | BPF_DW, BPF_REG_9, BPF_REG_1, 0, BPF_CMPXCHG),
+        /* 53 */ BPF_INSN(BPF_JMP | BPF_JNE | BPF_X, BPF_REG_0, BPF_REG_2, 4, 0), /* to 58 */
+        /* 54 */ LOWER_HALF(BPF_REG_1),
+        /* 55 */ LOWER_HALF(BPF_REG_2),
+        /* 56 */ BPF_INSN(BPF_ALU64 | BPF_SUB | BPF_X, BPF_REG_1, BPF_REG_2, 0, 0),
+        /* 57 */ BPF_ADD_TO(BPF_REG_8, 0, BPF_REG_1),
+        /* 58 */ BPF_LOAD(BPF_DW, BPF_REG_3, BPF_REG_8, 0),
+        /* 59 */ BPF_INSN(BPF_JMP | BPF_JLE | BPF_K, BPF_REG_3, 0, 2, BACKLOG_CONNECTIONS),
+        /* 60 */ BPF_SET(BPF_REG_0, 0),
+        /* 61 */ BPF_END_IT(),
+        /* 62 */ BPF_SET(BPF_REG_0, 1),
+        /* 63 */ BPF_END_IT(),
     };
     return load(BPF_PROG_TYPE_CGROUP_SKB, BPF_CGROUP_INET_INGRESS, program, ARRAY_LEN(program));
 }

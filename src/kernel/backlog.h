@@ -11,10 +11,9 @@
 /* Of all listeners of a cell. Beyond it a new connection is lost, as with a full backlog, and the client tries again. A
  * listener that ever got a connection counts as if one more were on its way. */
 #define BACKLOG_CONNECTIONS 1024
-/* The bytes that waiting connections of a cell share, and the bytes that one may hold. A program reaches the second only with
+/* The bytes that one waiting connection may hold, so all of a cell's hold 256 MB at most. A program reaches that only with
  * larger buffers: by default the kernel takes 128 KB and one more packet before the first read. A sender that lost a packet
  * here waits longer each time, and so does everybody behind it. */
-#define BACKLOG_BYTES (256 << 20)
 #define BACKLOG_BYTES_EACH (256 << 10)
 
 /* For all sockets that are made in the control group (v2) of this descriptor. Fine to call again.

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@
 #include "base/fd.h"
 #include "kernel/cgroup.h"
 
+#define LISTENERS 8192
 #define ORDINARY (48 << 10) /* what a client may have sent before a slow server accepts it */
 
 static int raise_loopback(void)
@@ -97,7 +99,7 @@ static int try_all(void)
     for (int i = 0; i < 1000; i++)
         if (accept_one(listener, &sum) < 0)
             return 5;
-    if (sum > 4L * BACKLOG_BYTES)
+    if (sum > 4L * BACKLOG_CONNECTIONS * BACKLOG_BYTES_EACH)
         return 6;
     if (visit(&at, 1) != 1 || visit(&other, 1) != 1) /* accepted ones do not count */
         return 7;
@@ -105,14 +107,37 @@ static int try_all(void)
     return visit_many(&other, 1) < BACKLOG_CONNECTIONS - 8 ? 8 : 0;
 }
 
-static int in_child(const struct cgroup_host *group)
+/* A waiting connection may hold as much however many listeners its cell has. Which step failed. */
+static int try_listeners(void)
+{
+    static char block[96 << 10];
+    const struct rlimit files = { 2 * LISTENERS, 2 * LISTENERS };
+    struct sockaddr_in at, other;
+    long sum = 0;
+    if (unshare(CLONE_NEWNET) < 0 || raise_loopback() < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 11;
+    int listener = listen_at(&at), client = socket(AF_INET, SOCK_STREAM, 0);
+    if (listener < 0 || connect(client, (struct sockaddr *)&at, sizeof(at)) < 0)
+        return 12;
+    for (int i = 0; i < LISTENERS; i++) {
+        if (listen_at(&other) < 0)
+            return 13;
+        _cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)connect(fd, (struct sockaddr *)&other, sizeof(other));
+    }
+    if (send(client, block, sizeof(block), 0) != sizeof(block) || accept_one(listener, &sum) < 0)
+        return 14;
+    return sum == sizeof(block) ? 0 : 15;
+}
+
+static int in_child(const struct cgroup_host *group, int (*work)(void))
 {
     int status = 0;
     pid_t pid = fork();
     if (pid == 0) {
         if (fd_write_file_at(cgroup_host_group(group), "cell/cgroup.procs", "0") < 0)
             _exit(100);
-        _exit(try_all());
+        _exit(work());
     }
     CHECK_EQ(waitpid(pid, &status, 0), pid);
     CHECK(WIFEXITED(status));
@@ -133,7 +158,9 @@ TEST(connections_that_nobody_accepts_are_bounded)
         r = backlog_bound(cgroup_host_group(group), &err); /* as each new keeper does */
     if (r == 0) {
         CHECK_OK(mkdirat(cgroup_host_group(group), "cell", 0755));
-        r = in_child(group);
+        r = in_child(group, try_all);
+        if (r == 0)
+            r = in_child(group, try_listeners);
     }
     (void)unlinkat(cgroup_host_group(group), "cell", AT_REMOVEDIR);
     WAIT_FOR(cgroup_host_remove(group) == 0);
