@@ -3,6 +3,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -420,3 +421,93 @@ for t in threads:
 print(total)
 """
     assert int(api.out(make(memory_mb=2048)["id"], ["python3", "-c", script])) == 400 * 200000
+
+
+# Asks netlink sockets for all interfaces and reads no reply, in each of two processes, until they hold 2 GB each.
+UNREAD = """
+import os, resource, socket, struct, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+ask = struct.pack('=IHHIIBBHiII', 32, 18, 0x301, 1, 0, 0, 0, 0, 0, 0, 0)
+rmem = lambda s: struct.unpack('=I', s.getsockopt(1, 55, 4))[0]
+second, held, total = os.fork() == 0, [], 0
+try:
+    while total < 2 << 30:
+        s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 26)
+        s.send(ask)
+        s.recv(1 << 16)
+        was = -1
+        while was != rmem(s):
+            was = rmem(s)
+            for i in range(8):
+                s.send(ask)
+        held.append(s)
+        total += was
+    print('all of it', flush=True)
+except OSError as e:
+    print('held', len(held), total >> 20, e, flush=True)
+time.sleep(1000)
+"""
+
+
+LIST = "import socket; print(socket.if_nameindex())"
+
+
+def held_by_slabs():
+    """Bytes that the kernel holds for itself, on the whole machine: what waits in netlink sockets is among them."""
+    return next(int(line.split()[1]) << 10 for line in open("/proc/meminfo") if line.startswith("SUnreclaim:"))
+
+
+def test_replies_that_wait_in_netlink_sockets_are_bounded(api, make):
+    """512 sockets hold 125 MB. Where the kernel cannot count them, the keeper looks ten times a second."""
+    greedy, other = make(memory_mb=256)["id"], make()["id"]
+    before, peak = held_by_slabs(), 0
+    n = api.start(greedy, ["python3", "-c", UNREAD])["process"]
+
+    def said():
+        try:
+            return out(api, greedy, n)
+        except AssertionError:
+            until(lambda: api.get(greedy)["state"] != "running", "the end of the sandbox")
+            return b""
+
+    def look():
+        nonlocal peak
+        while not over.wait(0.005):
+            peak = max(peak, held_by_slabs() - before)
+    over = threading.Event()
+    threading.Thread(target=look, daemon=True).start()
+    while api.get(greedy)["state"] == "running" and said().count(b"\n") < 2:
+        assert api.out(other, ["echo", "well"]) == "well\n"
+    over.set()
+    print(f"{peak >> 20} MiB at most", said())
+    assert b"all of it" not in said(), said()
+    assert peak < 1 << 30, (peak >> 20, said())
+    if api.get(greedy)["state"] == "running":
+        api.signal(greedy, n, "KILL", "tree")
+        until(lambda: "lo" in api.exec(greedy, ["python3", "-c", LIST])["stdout"], "interfaces to be listed again")
+    until(lambda: held_by_slabs() - before < 64 << 20, "the replies to be freed")
+
+
+def test_programs_list_interfaces_and_may_ask_for_large_buffers(api, make):
+    who = make()["id"]
+    script = """
+import ctypes, socket
+libc, held = ctypes.CDLL(None, use_errno=True), []
+for i in range(2000):  # one after the other, as a server that resolves names does
+    assert ('lo' in [name for n, name in socket.if_nameindex()])
+    first = ctypes.c_void_p()
+    assert libc.getifaddrs(ctypes.byref(first)) == 0
+    libc.freeifaddrs(first)
+for i in range(100):
+    s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+    for option in socket.SO_RCVBUF, socket.SO_SNDBUF:
+        s.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
+        assert s.getsockopt(socket.SOL_SOCKET, option) <= 212992
+        s.setsockopt(socket.SOL_SOCKET, option, 32768)
+        assert s.getsockopt(socket.SOL_SOCKET, option) == 65536
+    held.append(s)
+print('well')
+"""
+    assert api.out(who, ["python3", "-c", script]) == "well\n"

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,6 +28,7 @@
 #define MIB (1024UL * 1024)
 #define ENOUGH (2 * SHAPE_MEMORY_MB * MIB)
 #define PIECE (4 * MIB)
+#define NETLINK_ENOUGH (4 * ENOUGH) /* where the kernel cannot count them, their bound comes late */
 
 static void judge_bytes(struct outcome *o, unsigned long got, const char *what)
 {
@@ -133,6 +137,51 @@ static void run_tcp_buffers(const struct attempt *self, struct outcome *o)
             break;
     }
     judge_bytes(o, got, "TCP buffers");
+}
+
+/* How much waits in a netlink socket after it was asked for all interfaces until it is full. */
+static unsigned long fill_netlink(int fd)
+{
+    static char reply[65536];
+    unsigned info[16] = { 0 };
+    socklen_t n = sizeof(info);
+    int size = 64 << 20;
+    struct {
+        struct nlmsghdr head;
+        struct ifinfomsg what;
+    } ask = { { sizeof(ask), RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 1, 0 }, { 0 } };
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    (void)send(fd, &ask, sizeof(ask), 0);
+    (void)recv(fd, reply, sizeof(reply),
+               MSG_DONTWAIT); /* the kernel allocates as much from now on */
+    for (unsigned before = 1; info[SK_MEMINFO_RMEM_ALLOC] != before;) {
+        before = info[SK_MEMINFO_RMEM_ALLOC];
+        for (int i = 0; i < 16; i++)
+            (void)send(fd, &ask, sizeof(ask), MSG_DONTWAIT);
+        if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &n) < 0)
+            return 0;
+    }
+    return info[SK_MEMINFO_RMEM_ALLOC];
+}
+
+static void run_netlink_buffers(const struct attempt *self, struct outcome *o)
+{
+    struct rlimit files;
+    unsigned long got = 0;
+    int fd;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    while (got < NETLINK_ENOUGH && (fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0)) >= 0)
+        got += fill_netlink(fd);
+    int e = errno;
+    (void)sleep(1); /* a bound that comes late must still come */
+    if (got >= NETLINK_ENOUGH)
+        broke(o, "%lu MiB of replies in netlink sockets under a limit of %d MiB", got / MIB,
+              SHAPE_MEMORY_MB);
+    else
+        held(o, "%lu MiB of replies in netlink sockets, then: %s", got / MIB, strerror(e));
 }
 
 /* Page tables: memory that the kernel holds for a process. */
@@ -266,6 +315,8 @@ static const struct attempt limits[] = {
     LASTING("shm", "/dev/shm beyond the limit", run_shm), MEMORY("pipes", "pipes beyond the limit", run_pipes),
     MEMORY("unix-sockets", "socket buffers beyond the limit", run_unix_buffers),
     MEMORY("tcp-sockets", "TCP buffers beyond the limit", run_tcp_buffers),
+    { .name = "netlink-memory", .title = "replies that wait in netlink sockets", .run = run_netlink_buffers,
+      .flags = ATTEMPT_DEATH_HOLDS | ATTEMPT_SLOW | ATTEMPT_SPOILS },
     MEMORY("page-tables", "page tables beyond the limit", run_page_tables),
     LASTING("message-queues", "message queues beyond the limit", run_msgqueues),
     { .name = "fork-bomb", .title = "processes beyond the limit", .run = run_forks, .flags = ATTEMPT_DEATH_HOLDS },

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "confine/calls.h"
+#include "keeper/hoard.h"
 #include "keeper/keeper.h"
 #include "keeper/storage.h"
 #include "kernel/backlog.h"
@@ -205,13 +206,17 @@ static void bound_backlogs(struct keeper *k)
 
 static void bound_netlinks(struct keeper *k)
 {
-    struct err err = ERR_INIT;
-    for (struct cgroup_host *h = k->cgroups; h; h = cgroup_host_next(h))
-        if (netlinks_bound(cgroup_host_group(h), &err) < 0) {
-            log_warn("a sandbox can take memory with netlink sockets: %s err=%s", err.msg,
-                     strerror(err.code));
-            return;
-        }
+    struct err err = ERR_INIT, no_watch = ERR_INIT;
+    int r = 0;
+    for (struct cgroup_host *h = k->cgroups; h && r == 0; h = cgroup_host_next(h))
+        r = netlinks_bound(cgroup_host_group(h), &err);
+    if (r == 0)
+        return;
+    if (hoard_watch(k, &no_watch) == 0)
+        log_info("netlink sockets of sandboxes are watched, not counted: %s err=%s", err.msg,
+                 strerror(err.code));
+    else
+        log_warn("a sandbox can take memory with netlink sockets: %s; %s", err.msg, no_watch.msg);
 }
 
 static int open_keeper(const struct config *c, struct storage *storage, struct keeper *k,

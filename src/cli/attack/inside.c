@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/attack/attack.h"
@@ -108,6 +109,20 @@ static void clear_up(struct attack *a, const struct inside_row *row, char **box,
         (void)stage_delete(a, &a->red, box, t);
 }
 
+/* Did the attempt's whole sandbox end? The daemon may hear of it after the exec that was cut. */
+static bool box_ends(struct attack *a, const char *box)
+{
+    const struct timespec moment = { 0, 100 * 1000 * 1000 };
+    for (int i = 0; i < 20; i++) {
+        _cleanup_json_ json_t *answer = NULL;
+        if (talk_box(a->red.client, "GET", box, "", NULL, &answer) == 200 &&
+            strcmp(member_text(answer, "state"), "running") != 0)
+            return true;
+        (void)nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
 void inside_run(struct attack *a, const struct inside_row *row, struct trial *t)
 {
     bool volume = strchr(row->flags, 'v') != NULL;
@@ -120,6 +135,8 @@ void inside_run(struct attack *a, const struct inside_row *row, struct trial *t)
         read_verdict(text, t);
     else if (text && strchr(row->flags, 'd'))
         trial_held(t, "all of it was ended (exit code %d)", code);
+    else if (!text && strchr(row->flags, 'd') && box_ends(a, box))
+        trial_held(t, "its sandbox was ended");
     else
         trial_error(t, text ? "the attempt said nothing (exit code %d)" : "exec had no answer (%d)",
                     code);
