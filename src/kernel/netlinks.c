@@ -10,9 +10,9 @@
 #include "kernel/btf.h"
 #include "kernel/sysctl.h"
 
-#define CELLS 65536    /* ids of a cell have their upper half in common */
-#define RANGE_SHIFT 16 /* that half */
-#define SOCKETS_MAX (1 << 20)
+#define CELLS 65536           /* ids of a cell have their upper half in common */
+#define RANGE_SHIFT 16        /* that half */
+#define SOCKETS_MAX (1 << 18) /* of all cells: 512 that have all they may; 4 MB of memory */
 #define FP BPF_REG_10
 #define KEY (-4)
 #define SOCKET (-16)
