@@ -61,7 +61,7 @@ static void look_at(struct cell *c)
         return;
     log_warn("it is ended: its netlink sockets hold too much bytes=%" PRIu64 " sandbox=%s", bytes,
              c->id);
-    /* Not cgroup.kill of its work: since Linux 6.14 whatever init would start there later is killed, too. */
+    /* Not cgroup.kill of its work: Linux 6.18 then kills whatever init starts there later, too. */
     (void)pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
 }
 
