@@ -5,6 +5,8 @@ import subprocess
 import tempfile
 import threading
 
+import pytest
+
 from harness import until
 from test_volumes import fresh_name, put, read, team, volume  # noqa: F401 (fixtures)
 
@@ -122,10 +124,13 @@ def _used(api, v):
 
 def count_as_before_linux_6_7(daemon):
     """Turn the pool's quotas into full ones, as a pool has them that an older kernel made."""
+    pool = pathlib.Path(daemon.data) / "pool.img"
+    if not pool.exists():
+        pytest.skip("the pool is part of the host's own btrfs")
     daemon.stop()
     daemon.teardown()
     with tempfile.TemporaryDirectory() as at:
-        subprocess.run(["mount", "-o", "loop", pathlib.Path(daemon.data) / "pool.img", at], check=True)
+        subprocess.run(["mount", "-o", "loop", pool, at], check=True)
         try:
             subprocess.run(["btrfs", "quota", "disable", at], check=True)
             subprocess.run(["btrfs", "quota", "enable", at], check=True)
