@@ -1,5 +1,6 @@
 """Checkpoints of volumes: kept while sandboxes write, gone back to, made into volumes of their own."""
 import http.client
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -7,7 +8,7 @@ import threading
 
 import pytest
 
-from harness import until
+from harness import DEADLINE, until
 from test_volumes import fresh_name, put, read, team, volume  # noqa: F401 (fixtures)
 
 
@@ -167,7 +168,8 @@ def test_all_limits_hold_with_full_quotas(fresh):
     for c in first:
         api.ok("DELETE", f"/v1/volumes/{v}/checkpoints/{c}")
     api.ok("DELETE", f"/v1/volumes/{copy}")
-    until(lambda: _used(api, v) >= 40 << 20)  # the kernel takes half a minute to see that nobody else has /big
+    # The kernel sees that nobody else has /big when it has written the deletions out.
+    until(lambda: os.sync() or _used(api, v) >= 40 << 20, "the deletions", DEADLINE * 4)
     put(api, v, "/more", some)  # /big, /more, and what the last checkpoint keeps
     reply = api.call("PUT", f"/v1/volumes/{v}/files?path=/less", some)
     assert reply.status == 507 and reply.code == "no_space", reply
