@@ -95,11 +95,28 @@ static struct tally tally(const struct storage *st, const char *id, uint64_t aft
 
 /* ---- the volume ---- */
 
+/* Subvolumes inside of one, which an earlier version let sandboxes make, count as kept and may not grow further. */
+static uint64_t hold_nested(const struct storage *st, uint64_t outer, int levels)
+{
+    uint64_t sum = 0, used;
+    for (uint64_t inner = 0; btrfs_subvol_nested(st->pool, outer, inner, &inner) == 0;) {
+        if (btrfs_quota_used_by(st->pool, inner, &used) == 0) {
+            (void)btrfs_quota_limit_by(st->pool, inner, used + OWN_MIN, NULL);
+            sum += used;
+        }
+        if (levels > 0)
+            sum += hold_nested(st, inner, levels - 1);
+    }
+    return sum;
+}
+
 int storage_kept_limit(const struct storage *st, const char *id, int volume_fd, uint64_t disk_bytes,
                        struct err *err)
 {
     struct tally t = tally(st, id, 0);
-    uint64_t kept = t.kept < t.used ? t.kept : t.used;
+    uint64_t kept = t.kept < t.used ? t.kept : t.used, number = 0;
+    if (btrfs_quota_entry(volume_fd, &number) == 0)
+        kept += hold_nested(st, number, STORAGE_NESTED_MAX);
     uint64_t own = disk_bytes > kept + OWN_MIN ? disk_bytes - kept : OWN_MIN;
     return btrfs_quota_limit_own(volume_fd, disk_bytes, kept ? own : UINT64_MAX, err);
 }
@@ -115,8 +132,7 @@ uint64_t storage_kept_used(int volume_fd)
     return all > used ? all : used;
 }
 
-/* Its checkpoints have changed. */
-static int limit_again(const struct storage *st, const char *id, struct err *err)
+int storage_kept_limit_again(const struct storage *st, const char *id, struct err *err)
 {
     uint64_t limit = 0, own = 0;
     _cleanup_fd_ int fd = openat(st->volumes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -140,7 +156,7 @@ int storage_kept_snapshot(const struct storage *st, const char *point, const cha
         return r;
     (void)btrfs_quota_used(volume_fd, &used);
     r = kept_write(st, point, id, first || bytes > used ? used : bytes, err);
-    return r < 0 ? r : limit_again(st, id, err);
+    return r < 0 ? r : storage_kept_limit_again(st, id, err);
 }
 
 /* What it keeps and does not take along goes to the next one's account. Without a next one only the volume can have
@@ -173,7 +189,7 @@ void storage_kept_forget(const struct storage *st, const char *point)
     if (r == 0 && fremovexattr(st->volume_points, name) < 0)
         r = err_set(&err, errno, "cannot forget checkpoint '%s'", point);
     if (r == 0)
-        r = limit_again(st, k.of, &err);
+        r = storage_kept_limit_again(st, k.of, &err);
     if (r < 0)
         log_warn("a volume's limit is not exact: %s volume=%s err=%s", err.msg, k.of,
                  strerror(err.code));

@@ -67,11 +67,15 @@ int storage_carry(const struct storage *st, int copy_fd, int dir, const char *po
  * boxes that a sandbox has had are therefore a group, once it has had two: going back gives no room away. */
 bool storage_box_grouped(struct storage *st, const char *id);
 
+#define STORAGE_NESTED_MAX 64 /* levels of subvolumes inside of a volume */
+
 /* ---- storage_kept.c: with full quotas ---- */
 
 /* Limits a volume to disk_bytes with what its checkpoints keep. */
 int storage_kept_limit(const struct storage *st, const char *id, int volume_fd, uint64_t disk_bytes,
                        struct err *err);
+/* The same limit, where its checkpoints or the subvolumes inside of it are others now. */
+int storage_kept_limit_again(const struct storage *st, const char *id, struct err *err);
 uint64_t storage_kept_used(int volume_fd); /* by both */
 /* A checkpoint of a volume, recorded; its volume's limits follow, as they do when it is to be deleted. */
 int storage_kept_snapshot(const struct storage *st, const char *point, const char *id,

@@ -55,6 +55,14 @@ static void on_nested_gone(uint64_t inner, void *arg)
         note_dead(&st->dead, inner);
 }
 
+/* Taking a subvolume out of another writes to that one, which may be full to its limit. */
+static void lift_limits(int dir, uint64_t outer, int levels)
+{
+    (void)btrfs_quota_limit_by(dir, outer, UINT64_MAX, NULL);
+    for (uint64_t inner = 0; levels > 0 && btrfs_subvol_nested(dir, outer, inner, &inner) == 0;)
+        lift_limits(dir, inner, levels - 1);
+}
+
 /* Delete a subvolume and those inside it, which sandboxes could make under an earlier version. */
 static int delete_whole(struct storage *st, int dir, const char *name, struct err *err)
 {
@@ -65,6 +73,7 @@ static int delete_whole(struct storage *st, int dir, const char *name, struct er
     _cleanup_fd_ int fd = open_subvolume(dir, name);
     if (fd < 0 || btrfs_quota_entry(fd, &outer) < 0)
         return r;
+    lift_limits(dir, outer, STORAGE_NESTED_MAX);
     r = btrfs_subvol_delete_nested(dir, outer, on_nested_gone, st, err);
     return r < 0 ? r : btrfs_subvol_delete(dir, name, err);
 }

@@ -135,13 +135,12 @@ int storage_volume_trash(struct storage *st, const char *id, struct err *err)
 
 /* ---- subvolumes inside of one ---- */
 
-#define NESTED_MAX 64 /* levels */
-
 static int count_nested(struct storage *st, uint64_t group, uint64_t outer, int levels)
 {
     int n = 0;
     for (uint64_t inner = 0; btrfs_subvol_nested(st->pool, outer, inner, &inner) == 0; n++) {
-        (void)btrfs_group_add_entry(st->pool, inner, group, NULL);
+        if (st->simple_quota)
+            (void)btrfs_group_add_entry(st->pool, inner, group, NULL);
         if (levels > 0)
             n += count_nested(st, group, inner, levels - 1);
     }
@@ -155,7 +154,9 @@ static int look_into(const char *id, void *arg)
     _cleanup_fd_ int fd = open_in(st->volumes, id);
     if (fd < 0 || btrfs_quota_entry(fd, &outer) < 0)
         return 0;
-    int n = count_nested(st, storage_group(id), outer, NESTED_MAX);
+    int n = count_nested(st, storage_group(id), outer, STORAGE_NESTED_MAX);
+    if (n && !st->simple_quota)
+        (void)storage_kept_limit_again(st, id, NULL);
     if (n)
         log_warn("subvolumes lie in a volume; they count for it and go with it volume=%s n=%d", id,
                  n);

@@ -149,15 +149,21 @@ int btrfs_subvol_set_readonly(int subvol_fd, bool on, struct err *err)
     return 0;
 }
 
-int btrfs_quota_limit(int subvol_fd, uint64_t bytes, struct err *err)
+int btrfs_quota_limit_by(int dirfd, uint64_t entry, uint64_t bytes, struct err *err)
 {
     struct btrfs_ioctl_qgroup_limit_args args = {
+        .qgroupid = entry,
         .lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = bytes },
     };
-    if (ioctl(subvol_fd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0)
+    if (ioctl(dirfd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0)
         return err_set(err, errno, "cannot limit a subvolume to %llu bytes",
                        (unsigned long long)bytes);
     return 0;
+}
+
+int btrfs_quota_limit(int subvol_fd, uint64_t bytes, struct err *err)
+{
+    return btrfs_quota_limit_by(subvol_fd, 0, bytes, err); /* 0: its own */
 }
 
 int btrfs_quota_limit_own(int subvol_fd, uint64_t bytes, uint64_t own, struct err *err)
@@ -384,6 +390,11 @@ int btrfs_group_limit(int dirfd, uint64_t group, uint64_t bytes, struct err *err
         return err_set(err, errno, "cannot limit a group of subvolumes to %llu bytes",
                        (unsigned long long)bytes);
     return 0;
+}
+
+int btrfs_quota_used_by(int dirfd, uint64_t entry, uint64_t *ret_bytes)
+{
+    return used_by(dirfd, entry, false, ret_bytes);
 }
 
 int btrfs_group_used(int dirfd, uint64_t group, uint64_t *ret_bytes)

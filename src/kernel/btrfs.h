@@ -52,6 +52,9 @@ int btrfs_quota_mend(int dirfd);
  * do themselves and full ones may not. -EBUSY until the kernel has written it as empty. */
 int btrfs_quota_entry(int subvol_fd, uint64_t *ret_entry);
 int btrfs_quota_strike(int dirfd, uint64_t entry);
+/* By such a number, of a subvolume that nobody has open. */
+int btrfs_quota_used_by(int dirfd, uint64_t entry, uint64_t *ret_bytes);
+int btrfs_quota_limit_by(int dirfd, uint64_t entry, uint64_t bytes, struct err *err);
 
 /* A group of subvolumes under one limit: a block that several of them have counts once. It is a number
  * of the caller's, below 2^48. Making one that is there, and adding twice, is fine. */
