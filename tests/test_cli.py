@@ -118,6 +118,46 @@ def test_run_with_a_terminal(daemon):
     assert t.wait() == 5
 
 
+def left_running(api, before):
+    """The sandbox that a `run` left behind; its id."""
+    return until(lambda: [s["id"] for s in api.list(limit=1000)["sandboxes"] if s["id"] not in before], "the sandbox")[0]
+
+
+@pytest.mark.parametrize("end", [b"\x1d", b"\x10\x11", None], ids=["Ctrl-]", "Ctrl-P Ctrl-Q", "window closed"])
+def test_who_leaves_a_terminal_leaves_the_program_running(daemon, api, end):
+    before = {s["id"] for s in api.list(limit=1000)["sandboxes"]}
+    t = Terminal(daemon, "run", "--image", "tiny", "-it", "--", "sh")
+    t.expect(rb"# ")
+    t.type(b"mine=kept; echo o''k\n")
+    t.expect(rb"ok")
+    if end:
+        t.type(end)
+        t.expect(rb"warren attach \S+ 1")
+        assert t.wait() == 0
+    else:
+        os.close(t.fd)
+        assert os.waitstatus_to_exitcode(os.waitpid(t.pid, 0)[1]) == 128 + signal.SIGHUP
+    box = left_running(api, before)
+    assert api.get(box)["idle_timeout_s"] is None
+    t = Terminal(daemon, "attach", box)
+    t.expect(rb"attached")
+    t.type(b"echo $mine-it; exit 3\n")
+    t.expect(rb"kept-it")
+    assert t.wait() == 3
+    api.delete(box)
+
+
+@pytest.mark.parametrize("how", [["shell"], ["exec", "-it"]], ids=["shell", "exec"])
+def test_a_closed_window_ends_no_shell(daemon, api, tiny, how):
+    t = Terminal(daemon, *how, tiny, *([] if how == ["shell"] else ["--", "sh"]))
+    t.expect(rb"# ")
+    t.type(b"trap 'echo gone > /tmp/gone' HUP; echo $$ > /tmp/pid; echo o''k\n")
+    t.expect(rb"ok")
+    os.close(t.fd)
+    assert os.waitstatus_to_exitcode(os.waitpid(t.pid, 0)[1]) == 128 + signal.SIGHUP
+    assert api.out(tiny, "kill -0 $(cat /tmp/pid) && ls /tmp").split() == ["pid"]
+
+
 def test_an_interrupt_reaches_the_program_and_the_sandbox_goes(daemon, api):
     before = {s["id"] for s in api.list(limit=1000)["sandboxes"]}
     p = subprocess.Popen([str(BUILD / "warren"), "run", "--image", "tiny", "--", "sh", "-c",

@@ -53,7 +53,7 @@ const struct command cmd_attach = {
         "Joins a process that was started by anyone, anywhere: replays the output that is kept, "
         "goes on with what it prints, passes standard input on, and ends with its exit status. "
         "PROCESS is its number as `warren ps` shows it; the newest that runs where none is given. "
-        "Leaving does not touch it: Ctrl-] leaves a process with a terminal, Ctrl-C any other.",
+        "Leaving does not touch it: Ctrl-] or Ctrl-P Ctrl-Q leaves a process with a terminal, Ctrl-C any other.",
     .exit_status = "N    the program's own exit status\n"
                    "0    left with Ctrl-]\n"
                    "125  warren itself failed: no daemon, no such process, a bad option\n"

@@ -60,9 +60,22 @@ static void unmake(struct cli *cli, const char *id)
         cli_note("sandbox %s could not be deleted: %s; try `warren rm -f %s`", id, err.msg, id);
 }
 
-static int run_in(struct cli *cli, const struct run_opts *o, const char *id, int argc, char **argv)
+/* The person left: the sandbox waits for them, however idle it is. */
+static void keep(struct cli *cli, const char *id)
 {
-    struct session_config config = { .sandbox = id, .tty = o->tty };
+    struct err err = ERR_INIT;
+    _cleanup_free_ char *path = api_path("sandboxes", id, NULL);
+    _cleanup_json_ json_t *body = json_pack("{s:n}", "idle_timeout_s");
+    if (cli_call(cli, "PATCH", path, body, NULL, &err) < 0)
+        cli_note("sandbox %s goes when it is idle for %d s: %s", id, ORPHAN_S, err.msg);
+    else
+        cli_note("kept sandbox %s; `warren rm -f %s` deletes it", id, id);
+}
+
+static int run_in(struct cli *cli, const struct run_opts *o, const char *id, int argc, char **argv,
+                  bool *ret_left)
+{
+    struct session_config config = { .sandbox = id, .tty = o->tty, .ret_left = ret_left };
     struct process_opts po = { .timeout = o->timeout };
     struct err err = ERR_INIT;
     json_t *spec = NULL;
@@ -92,12 +105,15 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
         return cli_fail(cli, &err);
 
     const char *id = member_text(sandbox, "id");
+    bool left = false;
     int signo = signals_next();
     int status = signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT
                      ? 128 + signo
-                     : run_in(cli, o, id, argc, argv);
+                     : run_in(cli, o, id, argc, argv, &left);
     if (o->keep)
         cli_note("kept sandbox %s", id);
+    else if (left)
+        keep(cli, id);
     else
         unmake(cli, id);
     return status;
@@ -117,6 +133,8 @@ const struct command cmd_run = {
         "The first interrupt (Ctrl-C) or termination signal goes to the program, the second kills "
         "it, the third stops waiting. The sandbox is deleted in every case. Should the daemon be "
         "restarted meanwhile, the program goes on and so does its output here.\n\n"
+        "With a terminal, Ctrl-] or Ctrl-P Ctrl-Q leaves the program running and keeps the sandbox; "
+        "`warren attach` comes back to it. So does closing the window or losing the connection.\n\n"
         "What the program prints can do nothing to your terminal: unless -t is given, control "
         "sequences other than colours are shown as text. Output to a file or a pipe is passed "
         "untouched.",

@@ -40,7 +40,9 @@ const struct command cmd_shell = {
     .description =
         "Opens a login shell (bash where there is one, else sh) on a terminal in the sandbox and "
         "ends with its exit status. Where standard input or output is not a terminal, the shell "
-        "reads its commands from standard input instead.",
+        "reads its commands from standard input instead.\n\n"
+        "Ctrl-] or Ctrl-P Ctrl-Q leaves the shell running, and so does closing the window or losing "
+        "the connection; `warren attach SANDBOX` comes back to it.",
     .exit_status = "N    the shell's own exit status\n"
                    "125  warren itself failed: no daemon, no such sandbox, a bad option\n"
                    "128+N  signal N ended the shell",

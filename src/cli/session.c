@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/leave.h"
 #include "cli/object.h"
 #include "cli/sink.h"
 #include "cli/term.h"
@@ -20,7 +21,6 @@
 #define RETRY_MS 250              /* between attempts to find the daemon again */
 #define RETRY_FOR_MS 30000        /* a restart takes a second or two */
 #define LINGER_MS 200             /* for the end of the answer after the exit event */
-#define KEY_LEAVE 0x1d            /* Ctrl-], as telnet has it */
 #define SIGNALS_QUEUED 8
 
 struct session {
@@ -36,7 +36,8 @@ struct session {
     struct request input;   /* a piece of stdin */
     struct request control; /* a signal, a window size, or the kill */
     char *output_path, *output_body, *input_path, *control_path, *control_body;
-    char *in;      /* INPUT_CHUNK bytes; what is being sent */
+    char *in; /* 1 + INPUT_CHUNK bytes; what is being sent */
+    struct leave leave;
     bool in_ended; /* nothing more to send */
 
     unsigned char signals[SIGNALS_QUEUED]; /* to be passed on */
@@ -201,7 +202,7 @@ static void on_output_done(struct session *s)
 
 /* ---- input ---- */
 
-static void send_input(struct session *s, size_t n)
+static void send_input(struct session *s, const char *p, size_t n)
 {
     struct err err = ERR_INIT;
     char number[24];
@@ -214,7 +215,7 @@ static void send_input(struct session *s, size_t n)
     /* No time limit: the program may take as long as it likes to read. */
     s->input = (struct request){ .method = "POST",
                                  .path = s->input_path,
-                                 .body = s->in,
+                                 .body = p,
                                  .body_len = n,
                                  .body_type = "application/octet-stream",
                                  .timeout_s = -1 };
@@ -222,27 +223,41 @@ static void send_input(struct session *s, size_t n)
         fail(s, &err);
 }
 
+/* The person is gone, or wants to be. */
+static void leave(struct session *s, int status)
+{
+    if (s->config->ret_left)
+        *s->config->ret_left = s->process > 0;
+    finish(s, status);
+}
+
 static void read_input(struct session *s)
 {
     if (!s->in)
-        s->in = xcalloc(1, INPUT_CHUNK);
-    ssize_t n = read(STDIN_FILENO, s->in, INPUT_CHUNK);
+        s->in = xcalloc(1, 1 + INPUT_CHUNK);
+    ssize_t n = read(STDIN_FILENO, s->in + 1, INPUT_CHUNK);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n <= 0) {
         s->in_ended = true;
         if (!s->config->tty)
-            send_input(s, 0);
+            send_input(s, s->in, 0);
         return;
     }
-    char *leave = s->config->visitor && s->config->tty ? memchr(s->in, KEY_LEAVE, (size_t)n) : NULL;
-    if (leave) {
+    if (!s->config->tty) {
+        send_input(s, s->in + 1, (size_t)n);
+        return;
+    }
+    char *at;
+    size_t passed;
+    if (leave_typed(&s->leave, s->in, (size_t)n, &at, &passed)) {
         term_restore();
-        cli_note("left; the program goes on");
-        finish(s, 0);
-        return;
+        cli_note("left; the program goes on, and `warren attach %s %" PRId64 "` comes back to it",
+                 s->config->sandbox, s->process);
+        leave(s, 0);
+    } else if (passed > 0) {
+        send_input(s, at, passed);
     }
-    send_input(s, (size_t)n);
 }
 
 static void on_input_done(struct session *s)
@@ -330,8 +345,12 @@ static void on_signal(struct session *s, int signo)
             fail(s, &err);
         s->resize = s->config->tty;
         return;
-    case SIGHUP: /* the terminal is gone: the program hears of it, we do not wait for its answer */
-        pass_on(s, signo);
+    case SIGHUP: /* a window was closed, a connection lost */
+        if (s->config->tty) {
+            leave(s, 128 + signo);
+            return;
+        }
+        pass_on(s, signo); /* we do not wait for its answer */
         step_control(s);
         finish(s, 128 + signo);
         return;

@@ -3,7 +3,8 @@
  * One poll loop moves everything: output comes as a stream of lines on one connection; input,
  * window sizes and signals go out on another, one request at a time, so a process that does not
  * read holds our stdin back. The exit event ends it, never the end of a connection: when that
- * breaks, the stream is asked for again from the first byte that is missing. */
+ * breaks, the stream is asked for again from the first byte that is missing. A person at a terminal may leave (cli/leave.h), or
+ * lose the terminal: the process goes on. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,7 +16,8 @@ struct session_config {
     const char *sandbox; /* id or name */
     bool tty;            /* the process has a terminal, and it is ours */
     bool input;          /* our stdin is its stdin */
-    bool visitor;        /* attach: leaving, by a signal or Ctrl-], does not touch the process */
+    bool visitor;        /* attach: no signal touches the process */
+    bool *ret_left;      /* or NULL: whether the person left, and the process goes on */
 };
 
 /* Run what spec says (argv or shell, env, cwd, user, timeout_s) to its end. Takes spec. Returns
