@@ -19,21 +19,22 @@
 
 #define LOG_MODULE "storage"
 #define KEPT "trusted.warren.kept." /* of the directory of checkpoints, for the one of that name */
-#define OWN_MIN (256 * 1024)        /* to delete files takes some */
+#define KEPT_SIZE (sizeof(KEPT) + STORAGE_NAME_SIZE)
+#define OWN_MIN (256 * 1024) /* to delete files takes some */
 
 struct kept {
     uint64_t bytes; /* little-endian */
     char of[ID_SIZE];
 };
 
-static void kept_name(const char *point, char out[STORAGE_NAME_SIZE])
+static void kept_name(const char *point, char out[KEPT_SIZE])
 {
-    (void)snprintf(out, STORAGE_NAME_SIZE, KEPT "%s", point);
+    (void)snprintf(out, KEPT_SIZE, KEPT "%s", point);
 }
 
 static int kept_read(const struct storage *st, const char *point, struct kept *ret_k)
 {
-    char name[STORAGE_NAME_SIZE];
+    char name[KEPT_SIZE];
     kept_name(point, name);
     ssize_t n = fgetxattr(st->volume_points, name, ret_k, sizeof(*ret_k));
     return n == (ssize_t)sizeof(*ret_k) ? 0 : n < 0 ? -errno : -EINVAL;
@@ -43,7 +44,7 @@ static int kept_write(const struct storage *st, const char *point, const char *o
                       struct err *err)
 {
     struct kept k = { .bytes = htole64(bytes) };
-    char name[STORAGE_NAME_SIZE];
+    char name[KEPT_SIZE];
     kept_name(point, name);
     (void)snprintf(k.of, sizeof(k.of), "%s", of);
     if (fsetxattr(st->volume_points, name, &k, sizeof(k), 0) < 0)
@@ -180,7 +181,7 @@ void storage_kept_forget(const struct storage *st, const char *point)
 {
     struct err err = ERR_INIT;
     struct kept k;
-    char name[STORAGE_NAME_SIZE];
+    char name[KEPT_SIZE];
     if (kept_read(st, point, &k) < 0)
         return; /* an earlier version's, or forgotten already */
     k.of[sizeof(k.of) - 1] = '\0';
