@@ -144,8 +144,8 @@ int btf_open(const char *path, struct btf **ret_btf, struct err *err)
         return err_set(err, ENOMEM, "out of memory");
     /* Unmapping gives the memory back for certain. The heap may keep these megabytes, and every
      * process that the keeper clones would copy their page tables. */
-    void *data = mmap(NULL, (size_t)sb.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+    void *data =
+        mmap(NULL, (size_t)sb.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return err_set(err, errno, "out of memory");
     b->data = data;

@@ -306,8 +306,8 @@ static void run_refused(struct attack *a, const struct attempt_row *self, struct
 static void run_team_header(struct attack *a, const struct attempt_row *self, struct trial *t)
 {
     _cleanup_free_ char *header = xasprintf("X-Warren-Team: %s\r\n", a->blue.team);
-    long status = as_red(a, header, self->more ? "POST" : "GET", self->text,
-                         self->more ? self->more : "");
+    long status =
+        as_red(a, header, self->more ? "POST" : "GET", self->text, self->more ? self->more : "");
     if (status == 403 || status == 404)
         trial_held(t, "%ld", status);
     else
