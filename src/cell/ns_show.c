@@ -29,8 +29,8 @@ static const struct {
     { "/proc/sys/fs", "fs" },
     { "/proc/sys/kernel/pty", "pty" },
     { "/sys", NS_SHOW_SYS },
-    { "/sys/class", NS_SHOW_SYS "/class" },     /* of cells of before, */
-    { "/sys/devices", NS_SHOW_SYS "/devices" }, /* on a sysfs */
+    { "/sys/class", NS_SHOW_SYS "/class" },     /* older cells have a sysfs, */
+    { "/sys/devices", NS_SHOW_SYS "/devices" }, /* and these on it */
 };
 
 const char *ns_show_name(const char *path)

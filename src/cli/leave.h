@@ -10,6 +10,6 @@ struct leave {
     bool held; /* a Ctrl-P */
 };
 
-/* Of n typed bytes at `in` + 1, with room for one before them: where what the program gets begins, and how much it is. True: the person
- * leaves, after that. */
+/* n bytes were typed and lie at `in` + 1; in[0] is room for a Ctrl-P that was held. Says which bytes the program gets: ret_n of
+ * them at ret_at. True: the person leaves. */
 bool leave_typed(struct leave *l, char *in, size_t n, char **ret_at, size_t *ret_n);

@@ -5,6 +5,7 @@
 #pragma once
 #include <errno.h>
 #include <linux/bpf.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,6 +47,17 @@ static inline int bpf_do(enum bpf_cmd cmd, union bpf_attr *attr)
 {
     int r = (int)syscall(SYS_bpf, cmd, attr, sizeof(*attr));
     return r < 0 ? -errno : r;
+}
+
+static inline int bpf_map_make(enum bpf_map_type type, size_t key, size_t value, uint32_t max,
+                               uint32_t flags)
+{
+    union bpf_attr attr = { .map_type = type,
+                            .key_size = (uint32_t)key,
+                            .value_size = (uint32_t)value,
+                            .max_entries = max,
+                            .map_flags = flags };
+    return bpf_do(BPF_MAP_CREATE, &attr);
 }
 
 /* To all that is in a control group (v2), for as long as it is there: a link would end with whoever holds it. Without a

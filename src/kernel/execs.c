@@ -46,16 +46,6 @@ static uint64_t hash_of(const char *id)
     return h;
 }
 
-static int make_map(enum bpf_map_type type, size_t key, size_t value, uint32_t max, uint32_t flags)
-{
-    union bpf_attr attr = { .map_type = type,
-                            .key_size = (uint32_t)key,
-                            .value_size = (uint32_t)value,
-                            .max_entries = max,
-                            .map_flags = flags };
-    return bpf_do(BPF_MAP_CREATE, &attr);
-}
-
 /* ---- the program ---- */
 
 #define FP BPF_REG_10
@@ -171,10 +161,10 @@ static int attach(int program, int id)
 
 static int start(struct execs *x, struct err *err)
 {
-    x->boxes = make_map(BPF_MAP_TYPE_HASH, sizeof(uint32_t), sizeof(struct box_value), BOXES_MAX,
-                        BPF_F_NO_PREALLOC);
-    x->programs = make_map(BPF_MAP_TYPE_LRU_HASH, sizeof(struct program_key),
-                           sizeof(struct program_value), PROGRAMS_MAX, 0);
+    x->boxes = bpf_map_make(BPF_MAP_TYPE_HASH, sizeof(uint32_t), sizeof(struct box_value),
+                            BOXES_MAX, BPF_F_NO_PREALLOC);
+    x->programs = bpf_map_make(BPF_MAP_TYPE_LRU_HASH, sizeof(struct program_key),
+                               sizeof(struct program_value), PROGRAMS_MAX, 0);
     if (x->boxes < 0 || x->programs < 0)
         return err_set(err, x->boxes < 0 ? -x->boxes : -x->programs, "cannot make a BPF map");
     x->program = load(x->boxes, x->programs);

@@ -25,16 +25,6 @@ struct maps {
     int group, sockets, cells;
 };
 
-static int make_map(enum bpf_map_type type, size_t key, size_t value, uint32_t max, uint32_t flags)
-{
-    union bpf_attr attr = { .map_type = type,
-                            .key_size = (uint32_t)key,
-                            .value_size = (uint32_t)value,
-                            .max_entries = max,
-                            .map_flags = flags };
-    return bpf_do(BPF_MAP_CREATE, &attr);
-}
-
 static int put_group(int map, int group_fd)
 {
     uint32_t key = 0;
@@ -46,14 +36,14 @@ static int put_group(int map, int group_fd)
 
 static int make_maps(int group_fd, struct maps *m)
 {
-    m->sockets = make_map(BPF_MAP_TYPE_HASH, sizeof(uint64_t), sizeof(uint64_t), SOCKETS_MAX,
-                          BPF_F_NO_PREALLOC);
+    m->sockets = bpf_map_make(BPF_MAP_TYPE_HASH, sizeof(uint64_t), sizeof(uint64_t), SOCKETS_MAX,
+                              BPF_F_NO_PREALLOC);
     if (m->sockets < 0)
         return m->sockets;
-    m->cells = make_map(BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(uint64_t), CELLS, 0);
+    m->cells = bpf_map_make(BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(uint64_t), CELLS, 0);
     if (m->cells < 0)
         return m->cells;
-    m->group = make_map(BPF_MAP_TYPE_CGROUP_ARRAY, sizeof(uint32_t), sizeof(uint32_t), 1, 0);
+    m->group = bpf_map_make(BPF_MAP_TYPE_CGROUP_ARRAY, sizeof(uint32_t), sizeof(uint32_t), 1, 0);
     return m->group < 0 ? m->group : put_group(m->group, group_fd);
 }
 
