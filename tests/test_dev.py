@@ -21,7 +21,7 @@ def dev(*args, env=None, timeout=900):
 def test_help_names_every_command():
     done = dev("help")
     assert done.returncode == 0
-    for command in "up down build image criu test recipes bench soak asan tsan fuzz lint fmt clean".split():
+    for command in "up down build image criu test recipes bench soak asan tsan fuzz lint fmt install package clean".split():
         assert re.search(rf"^  {command} ", done.stdout, re.M), command
 
 

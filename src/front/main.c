@@ -98,6 +98,17 @@ static void print_routes(void)
         (void)printf("error %u %s\n", status, code);
 }
 
+static void print(enum options_print what)
+{
+    switch (what) {
+    case PRINT_NOTHING: break;
+    case PRINT_HELP: options_help(); break;
+    case PRINT_VERSION: (void)puts("warrend " WARREN_VERSION); break;
+    case PRINT_ROUTES: print_routes(); break;
+    case PRINT_SAMPLE: options_sample(); break;
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct world w = WORLD_INIT;
@@ -110,13 +121,8 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "warrend: %s\n", err.msg);
         return 2;
     }
-    if (w.options.help || w.options.version || w.options.routes) {
-        if (w.options.help)
-            options_help();
-        else if (w.options.routes)
-            print_routes();
-        else
-            (void)puts("warrend " WARREN_VERSION);
+    if (w.options.print != PRINT_NOTHING) {
+        print(w.options.print);
         options_done(&w.options);
         return 0;
     }

@@ -185,20 +185,31 @@ static const struct option_row *find(const char *name, size_t n)
     return NULL;
 }
 
+static enum options_print print_of(const char *arg)
+{
+    static const struct {
+        const char *word, *letter;
+        enum options_print print;
+    } prints[] = {
+        { "--help", "-h", PRINT_HELP },
+        { "--version", "-V", PRINT_VERSION },
+        { "--routes", NULL, PRINT_ROUTES },
+        { "--sample-config", NULL, PRINT_SAMPLE },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(prints); i++)
+        if (strcmp(arg, prints[i].word) == 0 ||
+            (prints[i].letter && strcmp(arg, prints[i].letter) == 0))
+            return prints[i].print;
+    return PRINT_NOTHING;
+}
+
 static int read_flags(int argc, char **argv, struct options *o, struct err *err)
 {
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i];
-        if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
-            o->help = true;
-            continue;
-        }
-        if (strcmp(arg, "--version") == 0 || strcmp(arg, "-V") == 0) {
-            o->version = true;
-            continue;
-        }
-        if (strcmp(arg, "--routes") == 0) {
-            o->routes = true;
+        enum options_print print = print_of(arg);
+        if (print != PRINT_NOTHING) {
+            o->print = print;
             continue;
         }
         const char *equals = strchr(arg, '=');
@@ -365,7 +376,7 @@ int options_read(int argc, char **argv, struct options *ret_o, struct err *err)
     bool asked_for = o.config != NULL;
     if (r >= 0 && !o.config)
         r = set_text(&o, find("config", 6), CONFIG_DEFAULT, err);
-    if (r >= 0 && !o.help && !o.version && !o.routes)
+    if (r >= 0 && o.print == PRINT_NOTHING)
         r = read_file(&o, asked_for, err);
     for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++)
         if (rows[i].fallback && !*text_at(&o, &rows[i]))
@@ -404,6 +415,26 @@ static void help_row(const struct option_row *row)
                  row->fallback ? ", default " : "", row->fallback ? row->fallback : "");
 }
 
+static void sample_row(const struct option_row *row)
+{
+    (void)fputs("\n# ", stdout);
+    for (const char *p = row->help; *p; p++)
+        (void)(*p == '\n' ? fputs("\n# ", stdout) : putchar(*p));
+    (void)printf("\n#%s = %s\n", row->name, row->fallback ? row->fallback : row->value);
+}
+
+void options_sample(void)
+{
+    (void)fputs("# Settings of warrend: 'name = value' lines, read when it starts. An option on its\n"
+                "# command line wins over the variable WARREN_NAME, and that one over this file.\n"
+                "# Each setting is shown with its default, or with the form of its value (in\n"
+                "# capitals) where it has none. Take the '#' before its name away to change it.\n",
+                stdout);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (strcmp(rows[i].name, "config") != 0) /* a file cannot name another */
+            sample_row(&rows[i]);
+}
+
 void options_help(void)
 {
     (void)fputs(
@@ -420,8 +451,10 @@ void options_help(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         help_row(&rows[i]);
     (void)printf("  %-*sPrint the version.\n  %-*sPrint each method and path of the API.\n"
+                 "  %-*sPrint a configuration file with every setting, commented out.\n"
                  "  %-*sThis text.\n",
-                 HELP_COLUMN, "--version, -V", HELP_COLUMN, "--routes", HELP_COLUMN, "--help, -h");
+                 HELP_COLUMN, "--version, -V", HELP_COLUMN, "--routes", HELP_COLUMN,
+                 "--sample-config", HELP_COLUMN, "--help, -h");
     (void)fputs(
         "\nENVIRONMENT\n"
         "  WARREN_API_KEY        A key that works from the start: any text of 20 or more\n"

@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "base/log.h"
 
+enum options_print { PRINT_NOTHING, PRINT_HELP, PRINT_VERSION, PRINT_ROUTES, PRINT_SAMPLE };
+
 struct options {
     char *listen, *data, *run, *config, *user, *cgroup, *pool, *log_level, *log_format;
     char *rate_limit, *rate_burst, *cors_origins, *usage_interval, *usage_days;
@@ -22,7 +24,7 @@ struct options {
         *acme_email;
     char *archive, *archive_endpoint, *archive_region, *archive_credentials, *archive_ca;
     char *share_volumes;
-    bool help, version, routes;
+    enum options_print print; /* instead of running */
     /* read out of the texts above */
     unsigned pool_size, rate, burst, usage_interval_s, usage_keep_days, registry_timeout_s;
     unsigned conns, conns_per_address, conns_per_key, conns_without_key;
@@ -38,4 +40,5 @@ int options_read(int argc, char **argv, struct options *ret_o, struct err *err);
 void options_done(struct options *o);
 /* The operator's bound for the sum of running sandboxes' memory limits; 0: none. */
 uint64_t options_memory_promise_mb(const struct options *o);
-void options_help(void); /* to stdout */
+void options_help(void);   /* to stdout */
+void options_sample(void); /* a configuration file with every setting commented out, to stdout */
