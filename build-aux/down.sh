@@ -14,3 +14,5 @@ esac
 rm -f "$data/warrend.pid"
 [ ! -x build/warren-keeper ] || step "Ending the sandboxes" \
     build/warren-keeper --data "$data" --run "$run" --cgroup "$(cgroup_of "$run")" --teardown
+link=$(command_directory)/warren
+[ "$(readlink "$link")" != "$PWD/build/warren" ] || rm -f "$link"

@@ -22,6 +22,18 @@ cgroup_of() # run directory
     echo "warren-$(printf %s "$1" | cksum | cut -d ' ' -f 1)"
 }
 
+# Where `up` links the command: not for a daemon in directories of its own, unless WARREN_BIN says so.
+command_directory()
+{
+    [ "${WARREN_RUN:-/run/warren}" != /run/warren ] || default=/usr/local/bin
+    echo "${WARREN_BIN:-${default:-}}"
+}
+
+is_build_link() # path
+{
+    [ -L "$1" ] && case $(readlink "$1") in */build/warren) ;; *) false ;; esac
+}
+
 # End a daemon: it needs 20 seconds at most (src/front/main.c). One that does not end by itself is
 # killed; the next start finds all that is there, as after a crash.
 stop_daemon() # pid

@@ -92,21 +92,52 @@ field() # name, JSON: a member that is text or a number
     printf '%s' "$2" | tr -d '\n' | sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p"
 }
 
+milliseconds() # an answer of api, with its seconds
+{
+    field seconds "$1" | awk '{printf "%.1f ms", $1 * 1000}'
+}
+
+# The sandbox that an earlier run made, for another hour; else a new one.
+first_sandbox() # sets sandbox and took
+{
+    sandbox=$(build/warren --socket "$run/warren.sock" ls -q --limit 1 --metadata "made-by=dev up")
+    if [ -n "$sandbox" ] && api "/v1/sandboxes/$sandbox/start" --request POST >/dev/null 2>&1 &&
+        api "/v1/sandboxes/$sandbox" --request PATCH --data '{"timeout_s": 3600}' >/dev/null; then
+        took="The sandbox of the last time is still there;"
+        return
+    fi
+    made=$(api /v1/sandboxes --write-out '{"seconds": %{time_total}}' \
+        --data '{"timeout_s": 3600, "metadata": {"made-by": "dev up"}}') || fail "no sandbox: $made"
+    sandbox=$(field id "$made")
+    took="$(milliseconds "$made") to make a sandbox,"
+}
+
+# Make a typed `warren` run this build, and set $warren to what to type. Only a link that leads to a
+# build is replaced: an installed program stays.
+link_command()
+{
+    bin=$(command_directory)
+    if [ -n "$bin" ] && { [ ! -e "$bin/warren" ] || is_build_link "$bin/warren"; }; then
+        mkdir -p "$bin"
+        ln -sfn "$PWD/build/warren" "$bin/warren"
+    fi
+    warren="sudo $PWD/build/warren"
+    ! is_build_link "$bin/warren" || [ "$(command -v warren)" != "$bin/warren" ] || warren="sudo warren"
+    [ "$run" = /run/warren ] || warren="$warren --socket $run/warren.sock"
+}
+
 program='import os, platform; print(f\"Hello from {platform.node()}, a computer of {os.cpu_count()} cpus, as uid {os.getuid()}\")'
-made=$(api /v1/sandboxes --write-out '{"seconds": %{time_total}}' \
-    --data '{"timeout_s": 3600, "metadata": {"made-by": "dev up"}}') || fail "no sandbox: $made"
-sandbox=$(field id "$made")
+first_sandbox
 ran=$(api "/v1/sandboxes/$sandbox/exec" --write-out '{"seconds": %{time_total}}' \
     --data "{\"argv\": [\"python3\", \"-c\", \"$program\"]}") || fail "no answer: $ran"
 [ "$(field exit_code "$ran")" = 0 ] || fail "the first program failed: $ran"
 
-warren="sudo build/warren"
-[ "$run" = /run/warren ] || warren="$warren --socket $run/warren.sock"
+link_command
 down="sudo ./dev down"
-[ "$run $data" = "/run/warren /var/lib/warren" ] || down="sudo WARREN_DATA=$data WARREN_RUN=$run ./dev down"
+[ "$run $data" = "/run/warren /var/lib/warren" ] || down="sudo WARREN_DATA=$data WARREN_RUN=$run${WARREN_BIN:+ WARREN_BIN=$WARREN_BIN} ./dev down"
 cat <<END
 
-    $(field seconds "$made" | awk '{printf "%.1f ms", $1 * 1000}') to make a sandbox, $(field seconds "$ran" | awk '{printf "%.1f ms", $1 * 1000}') to run python3 in it, which said:
+    $took $(milliseconds "$ran") to run python3 in it, which said:
     $(printf '%s' "$ran" | tr -d '\n' | sed 's/.*"stdout": *"\([^"]*\)\\n".*/\1/')
 
     address  $url

@@ -24,10 +24,12 @@ class Terminal:
     def __init__(self, daemon, *args, rows=24, cols=80):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            env = daemon.cli_environment()
-            os.execve(str(BUILD / "warren"), ["warren", *args], env)
+            self.exec(daemon, args)
         self.seen = b""
         self.resize(rows, cols)
+
+    def exec(self, daemon, args):
+        os.execve(str(BUILD / "warren"), ["warren", *args], daemon.cli_environment())
 
     def resize(self, rows, cols):
         import fcntl

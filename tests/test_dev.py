@@ -91,8 +91,9 @@ def test_up_twice_and_down():
     with tempfile.TemporaryDirectory(prefix="wt-up-", dir="/tmp") as top:
         os.chmod(top, 0o755)
         port = free_port()
-        env = {"WARREN_DATA": f"{top}/data", "WARREN_RUN": f"{top}/run",
-               "WARREN_LISTEN": f"127.0.0.1:{port}"}
+        link = pathlib.Path(f"{top}/bin/warren")
+        env = {"WARREN_DATA": f"{top}/data", "WARREN_RUN": f"{top}/run", "WARREN_BIN": f"{top}/bin",
+               "WARREN_LISTEN": f"127.0.0.1:{port}", "PATH": f"{top}/bin:{os.environ['PATH']}"}
         try:
             first = dev("up", env=env)
             assert first.returncode == 0, first.stderr
@@ -109,6 +110,15 @@ def test_up_twice_and_down():
             assert second.returncode == 0, second.stderr
             assert "Handing the image" not in second.stderr
             assert key in second.stdout
+            hello = re.compile(r"Hello from (\w+)")
+            assert hello.search(second.stdout)[1] == hello.search(first.stdout)[1]  # not another one each time
+
+            assert link.readlink() == ROOT / "build/warren"
+            line = re.search(r"^ +sudo (warren .*run -- .*)$", second.stdout, re.M)[1]
+            assert subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60,
+                                  env={**os.environ, **env}).stdout == "42\n"
+            link.unlink()
+            link.write_text("installed")
 
             os.kill(stalled := daemon_of(top), signal.SIGSTOP)  # it lives and does not answer
             third = dev("up", env=env)
@@ -116,11 +126,15 @@ def test_up_twice_and_down():
             assert f"(pid {stalled}) does not answer; replacing it" in third.stderr
             assert f"(pid {stalled}) does not stop; killing it" in third.stderr
             assert daemon_of(top) != stalled
+            assert link.read_text() == "installed" and f"sudo {ROOT}/build/warren --socket" in third.stdout
+            link.unlink()
+            link.symlink_to(ROOT / "build/warren")
             os.kill(daemon_of(top), signal.SIGSTOP)
         finally:
             down = dev("down", env=env)
         assert down.returncode == 0, down.stderr
         assert "does not stop; killing it" in down.stderr
+        assert not os.path.lexists(link)
 
         class Place:
             dir = top
