@@ -277,6 +277,34 @@ def test_mistakes_are_explained(warren, tiny):
     assert done.returncode == 1 and "127.0.0.1:1" in done.stderr
 
 
+def test_a_command_line_in_one_word_is_told_of_the_shell(warren, tiny):
+    for args in (["exec", tiny, "ls -la"], ["exec", "-d", tiny, "ls -la"], ["run", "--image", "tiny", "ls -la"]):
+        done = warren(*args)
+        assert done.returncode == 127 and "sh -c 'ls -la'" in done.stderr, done.stderr
+    assert "sh -c" not in warren("exec", tiny, "no-such-program").stderr
+
+
+def test_missing_and_unexpected_words_are_named(warren):
+    for args, words in ((["get"], "missing SANDBOX"), (["exec", "box"], "missing PROGRAM"), (["image", "tag", "a"], "missing NAME"),
+                        (["image", "build", "-t", "x"], "missing PATH"), (["shell", "box", "ls"], "unexpected word 'ls'"),
+                        (["ls", "box"], "unexpected word 'box'")):
+        assert f"warren: {words}" in warren(*args).stderr, args
+
+
+def test_a_refused_value_is_told_of_as_it_was_typed(warren, tiny):
+    for args, words in ((["create", "--memory", "1k"], "--memory must be from 16m to "), (["run", "--disk", "1", "--", "true"], "--disk must be from "),
+                        (["create", "--pids", "1"], "--pids must be a number from "), (["update", "--memory", "1k", tiny], "--memory must be from 16m to "),
+                        (["create", "--idle-timeout", "99999d"], "--idle-timeout must be from 0 to 3660d")):
+        done = warren(*args)
+        assert words in done.stderr and "_mb" not in done.stderr and "_s'" not in done.stderr, (args, done.stderr)
+
+
+def test_the_bare_word_shows_one_screen(daemon):
+    done = daemon.cli()
+    assert done.returncode == 2 and len(done.stderr.splitlines()) < 24
+    assert re.search(r"^  sandboxes +create ls ", done.stderr, re.M)
+
+
 def test_the_admin_socket_needs_no_key(daemon):
     env = {k: v for k, v in os.environ.items() if not k.startswith("WARREN_")}
     env["WARREN_RUN"] = str(daemon.run)

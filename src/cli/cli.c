@@ -9,6 +9,7 @@
 #include "cli/object.h"
 #include "cli/sanitise.h"
 #include "cli/term.h"
+#include "cli/typed.h"
 #include "cli/xmem.h"
 
 #define DEFAULT_RUN "/run/warren"
@@ -146,7 +147,8 @@ void cli_note(const char *fmt, ...)
 int cli_fail(const struct cli *cli, const struct err *err)
 {
     term_restore();
-    cli_note("%s", err->msg[0] ? err->msg : strerror(err->code));
+    _cleanup_free_ char *text = typed_sentence(cli->command, err->msg);
+    cli_note("%s", text[0] ? text : strerror(err->code));
     return cli->command && cli->command->fail_status ? cli->command->fail_status : 1;
 }
 
@@ -201,15 +203,15 @@ static int unknown_command(const struct cli *cli, const char *word)
     return cli_usage(cli, "there is no command '%s'", word);
 }
 
-static int check_operands(const struct cli *cli, int n)
+static int check_operands(const struct cli *cli, int n, char **operands)
 {
     const struct command *c = cli->command;
-    if (n < c->min_args)
-        return cli_usage(
-            cli, n == 0 ? "'warren %s' needs more to go on" : "'warren %s' needs more words",
-            c->name);
+    if (n < c->min_args) {
+        _cleanup_free_ char *name = typed_operand(c->synopsis, n);
+        return cli_usage(cli, "missing %s", name ? name : "word");
+    }
     if (c->max_args >= 0 && n > c->max_args)
-        return cli_usage(cli, "'warren %s' takes fewer words", c->name);
+        return cli_usage(cli, "unexpected word '%s'", operands[c->max_args]);
     return 0;
 }
 
@@ -228,7 +230,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
     } else if (r < 0) {
         r = cli_usage(cli, "%s", err.msg);
     } else {
-        r = check_operands(cli, n);
+        r = check_operands(cli, n, operands);
         if (r == 0)
             r = c->run(cli, opts, n, operands);
     }
@@ -249,7 +251,10 @@ static int dispatch(struct cli *cli, int argc, char **argv)
         return 0;
     }
     if (n == 0) {
-        help_overview(cli->help ? stdout : isatty(STDOUT_FILENO) ? stdout : stderr);
+        if (cli->help)
+            help_overview(stdout);
+        else
+            help_screen(isatty(STDOUT_FILENO) ? stdout : stderr);
         return cli->help ? 0 : STATUS_USAGE;
     }
     cli->command = command_find(n, words, &used);

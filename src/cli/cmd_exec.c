@@ -64,11 +64,11 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
         return cli_usage(cli, "-t needs a terminal, and standard input is none");
     if (process_spec_json(&o->process, o->tty, argc - 1, argv + 1, &spec, &err) < 0)
         return cli_fail(cli, &err);
-    if (o->detach)
-        return start_only(cli, argv[0], spec);
-    if (cli->json)
-        return session_run_json(cli, argv[0], config.input, spec);
-    return session_run(cli, &config, spec);
+    int status = o->detach   ? start_only(cli, argv[0], spec)
+                 : cli->json ? session_run_json(cli, argv[0], config.input, spec)
+                             : session_run(cli, &config, spec);
+    process_hint(status, argc - 1, argv + 1);
+    return status;
 }
 
 const struct command cmd_exec = {

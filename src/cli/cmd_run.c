@@ -84,9 +84,10 @@ static int run_in(struct cli *cli, const struct run_opts *o, const char *id, int
     config.input = config.tty || o->interactive || session_has_piped_stdin();
     if (process_spec_json(&po, config.tty, argc, argv, &spec, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json)
-        return session_run_json(cli, id, config.input, spec);
-    return session_run(cli, &config, spec);
+    int status =
+        cli->json ? session_run_json(cli, id, config.input, spec) : session_run(cli, &config, spec);
+    process_hint(status, argc, argv);
+    return status;
 }
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)

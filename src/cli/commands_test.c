@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 
@@ -68,6 +69,33 @@ TEST(every_help_page_has_its_sections)
         for (size_t k = 0; k < ARRAY_LEN(sections); k++)
             CHECK(strstr(text, sections[k]) != NULL);
         CHECK(strchr(text, '\x1b') == NULL); /* a file gets no bold */
+    }
+}
+
+TEST(one_screen_names_every_command)
+{
+    char text[4096] = " ";
+    size_t lines = 0, column = 0;
+    FILE *f = tmpfile();
+    help_screen(f);
+    rewind(f);
+    size_t n = fread(text + 1, 1, sizeof(text) - 2, f);
+    (void)fclose(f);
+    CHECK(n > 0 && n < sizeof(text) - 2);
+    for (char *p = text; *p; p++) {
+        CHECK(++column <= 80 + 1);
+        if (*p == '\n') {
+            *p = ' ';
+            column = 0;
+            lines++;
+        }
+    }
+    CHECK(lines < 24); /* the prompt takes one */
+    for (size_t i = 0; i < commands_n; i++) {
+        char word[64];
+        size_t len = strcspn(commands[i]->name, " ");
+        (void)snprintf(word, sizeof(word), " %.*s ", (int)len, commands[i]->name);
+        CHECK(commands[i]->hidden || strstr(text, word) != NULL);
     }
 }
 

@@ -181,6 +181,34 @@ void help_overview(FILE *out)
                        "\n`warren help COMMAND` explains one.\n");
 }
 
+void help_screen(FILE *out)
+{
+    static const char *const groups[][2] = {
+        { "programs", "run exec shell ps logs attach kill" },
+        { "sandboxes", "create ls get update start stop pause resume rm lease" },
+        { "files", "cp files changes" },
+        { "images", "image commit template" },
+        { "time", "checkpoint restore fork diff promote archive" },
+        { "network", "net bindings forward ports token name blast" },
+        { "storage", "volume secret" },
+        { "teams", "team key usage events" },
+        { "this host", "doctor attack ca env version completion help" },
+    };
+    struct page p = page_of(out);
+    (void)fputs("warren - isolated Linux computers in milliseconds\n\n", out);
+    for (size_t i = 0; i < ARRAY_LEN(groups); i++)
+        (void)fprintf(out, p.bold ? "  \x1b[1m%-11s\x1b[0m%s\n" : "  %-11s%s\n", groups[i][0],
+                      groups[i][1]);
+    (void)fputs("\n"
+                "  warren run echo hello          a program in a sandbox of its own\n"
+                "  warren run -it bash            a shell, gone afterwards\n"
+                "  warren create --name box       a sandbox that stays\n"
+                "  warren exec box python3 -V     a program in it\n"
+                "  warren doctor                  what this machine offers and lacks\n"
+                "\n`warren help` lists every command, `warren help COMMAND` explains one.\n",
+                out);
+}
+
 /* "warren image" alone: the commands that begin so. */
 int help_group(int argc, char **argv)
 {

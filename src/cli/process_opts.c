@@ -56,3 +56,10 @@ int process_spec_json(const struct process_opts *opts, bool tty, int argc, char 
     *ret_spec = take_ptr(o);
     return 0;
 }
+
+void process_hint(int status, int argc, char **argv)
+{
+    if (status == STATUS_NOT_FOUND && argc == 1 && strpbrk(argv[0], " \t"))
+        cli_note("'%s' was looked for as one program; a shell reads it as a command: sh -c '%s'",
+                 argv[0], argv[0]);
+}

@@ -16,3 +16,6 @@ struct process_opts {
 /* A login shell where argv is empty. With tty, TERM is passed in. */
 int process_spec_json(const struct process_opts *opts, bool tty, int argc, char **argv,
                       json_t **ret_spec, struct err *err);
+
+/* Say how a shell would run it, where all of a command line was one word and no such program is there. */
+void process_hint(int status, int argc, char **argv);
