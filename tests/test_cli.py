@@ -305,6 +305,49 @@ def test_the_bare_word_shows_one_screen(daemon):
     assert re.search(r"^  sandboxes +create ls ", done.stderr, re.M)
 
 
+# -- what people's fingers know from other tools
+
+def test_run_detached_leaves_the_program_running(warren, api):
+    who = warren("run", "-d", "--image", "tiny", "--name", "left", "-e", "N=5", "--network", "none", "--", "sh", "-c",
+                 "sleep 1; exit $N").stdout.strip()
+    try:
+        assert api.get(who)["name"] == "left" and api.get(who)["idle_timeout_s"] is None
+        assert who in warren("ps", "-q").stdout.split()
+        assert warren("wait", "left").stdout == "5\n" == warren("wait", "left", "1").stdout
+        assert json.loads(warren("wait", "--json", "left").stdout)["exit_code"] == 5
+        assert warren("rename", "left", "right").stdout.strip() == who == warren("restart", "right").stdout.strip()
+        assert api.get(who)["state"] == "running"
+        assert "COMMAND" in warren("top", "right").stdout
+        warren("stop", "right")
+        assert who not in warren("ps", "-q").stdout and who in warren("ps", "-aq").stdout
+        assert warren("restart", "right").returncode == 0 and api.get(who)["state"] == "running"
+    finally:
+        api.delete(who)
+    before = api.list(limit=1000)["sandboxes"]
+    assert warren("run", "-d", "--image", "tiny", "--", "no-such-program").returncode == 127
+    assert api.list(limit=1000)["sandboxes"] == before
+    assert warren("run", "--rm", "--image", "tiny", "--", "echo", "x").stdout == "x\n"
+    assert "does not go" in warren("run", "--rm", "-d", "--image", "tiny", "--", "true").stderr
+
+
+def test_images_by_the_short_words(warren, tiny_tar, tmp_path):
+    assert warren("image", "import", tiny_tar, "--name", "short").returncode == 0
+    (tmp_path / "Dockerfile").write_text("FROM short\nENV A=1\n")
+    assert warren("build", "-t", "shorter", str(tmp_path)).returncode == 0
+    assert warren("tag", "shorter", "shortest").returncode == 0
+    assert "shortest" in warren("images").stdout and warren("history", "shortest").returncode == 0
+    assert warren("rmi", "shortest", "shorter", "short").returncode == 0
+
+
+@pytest.mark.parametrize("args,words", [
+    (["run", "-p", "80:80", "true"], "warren forward"), (["run", "--publish", "80", "true"], "warren forward"),
+    (["ls", "--format", "x"], "--json"), (["ls", "--filter", "x=y"], "--metadata"),
+    (["run", "-v", "./here:/there", "true"], "warren cp"), (["create", "--network", "host"], "none, agents, open")])
+def test_what_is_done_otherwise_here_says_how(warren, args, words):
+    done = warren(*args)
+    assert done.returncode in (1, 2, 125) and words in done.stderr, done.stderr
+
+
 def test_the_admin_socket_needs_no_key(daemon):
     env = {k: v for k, v in os.environ.items() if not k.startswith("WARREN_")}
     env["WARREN_RUN"] = str(daemon.run)

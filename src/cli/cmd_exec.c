@@ -28,19 +28,12 @@ static const struct opt exec_table[] = {
     { 0, "label", OPT_TEXT, AT(process.label), "WORD", "A word of your own to know it by.", NULL },
 };
 
-static int start_only(struct cli *cli, const char *id, json_t *taken)
+static int start_only(struct cli *cli, const char *id, json_t *spec)
 {
-    _cleanup_json_ json_t *spec = taken;
     _cleanup_json_ json_t *process = NULL;
-    _cleanup_free_ char *path = api_path("sandboxes", id, "processes", NULL);
-    struct err err = ERR_INIT;
-    char code[REQUEST_CODE_MAX] = "";
-    if (cli_call_code(cli, "POST", path, spec, &process, code, &err) < 0) {
-        int status = cli_fail(cli, &err);
-        if (strcmp(code, "program_not_found") == 0)
-            return STATUS_NOT_FOUND;
-        return strcmp(code, "program_not_executable") == 0 ? STATUS_NOT_EXECUTABLE : status;
-    }
+    int status = session_start(cli, id, spec, &process);
+    if (status != 0)
+        return status;
     if (cli->json)
         cli_print_json(process);
     else

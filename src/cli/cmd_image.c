@@ -53,6 +53,7 @@ const struct command cmd_image_ls = {
 
 const struct command cmd_image_rm = {
     .name = "image rm",
+    .alias = "rmi",
     .summary = "Remove images",
     .synopsis = "IMAGE...",
     .description = "Removes each name; with an image's last name go the layers that nothing else "

@@ -359,6 +359,7 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
 
 const struct command cmd_image_build = {
     .name = "image build",
+    .alias = "build",
     .summary = "Make an image from a Dockerfile",
     .synopsis = "-t NAME [OPTIONS] PATH|-",
     .description =

@@ -104,6 +104,7 @@ static int run_commit(struct cli *cli, const void *opts, int argc, char **argv)
 
 const struct command cmd_image_tag = {
     .name = "image tag",
+    .alias = "tag",
     .summary = "Give an image one more name",
     .synopsis = "IMAGE NAME",
     .description =

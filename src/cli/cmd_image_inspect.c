@@ -139,6 +139,7 @@ const struct command cmd_image_inspect = {
 
 const struct command cmd_image_history = {
     .name = "image history",
+    .alias = "history",
     .summary = "Show the steps that made an image",
     .synopsis = "IMAGE",
     .description = "Shows what made an image, newest first, and what each step added; a step "

@@ -86,6 +86,24 @@ static const struct column columns[] = {
 };
 static const struct table table = TABLE(columns, put_row);
 
+int sandboxes_print(struct cli *cli, const struct sandbox_query *q, bool quiet)
+{
+    _cleanup_json_ json_t *list = NULL;
+    struct err err = ERR_INIT;
+    if (sandboxes_list(cli, q, &list, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        cli_print_json(list);
+    } else if (quiet) {
+        const json_t *s;
+        size_t i;
+        json_array_foreach(list, i, s)(void) printf("%s\n", member_text(s, "id"));
+    } else {
+        table_print(&table, list, SIZE_MAX);
+    }
+    return 0;
+}
+
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     const struct ls_opts *o = opts;
@@ -94,20 +112,7 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
                                .nmetadata = o->metadata.n,
                                .oldest = o->oldest,
                                .limit = o->limit.set ? (size_t)o->limit.v : 0 };
-    _cleanup_json_ json_t *list = NULL;
-    struct err err = ERR_INIT;
-    if (sandboxes_list(cli, &q, &list, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        cli_print_json(list);
-    } else if (o->quiet) {
-        const json_t *s;
-        size_t i;
-        json_array_foreach(list, i, s)(void) printf("%s\n", member_text(s, "id"));
-    } else {
-        table_print(&table, list, SIZE_MAX);
-    }
-    return 0;
+    return sandboxes_print(cli, &q, o->quiet);
 }
 
 const struct command cmd_ls = {

@@ -9,12 +9,15 @@
 #include "cli/units.h"
 
 struct ps_opts {
-    bool all;
+    bool all, quiet;
 };
 
 static const struct opt ps_table[] = {
     { 'a', "all", OPT_FLAG, offsetof(struct ps_opts, all), NULL,
-      "Also those that have ended, and those that programs started themselves.", NULL },
+      "Also those that have ended, and those that programs started themselves. Without SANDBOX: those that do not run, too.",
+      NULL },
+    { 'q', "quiet", OPT_FLAG, offsetof(struct ps_opts, quiet), NULL,
+      "Without SANDBOX: ids only, one a line.", NULL },
 };
 
 static int fetch(struct cli *cli, const char *sandbox, bool all, json_t **ret_list, struct err *err)
@@ -107,6 +110,11 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
     const struct ps_opts *o = opts;
     _cleanup_json_ json_t *list = NULL;
     struct err err = ERR_INIT;
+    struct sandbox_query q = { .state = o->all ? NULL : "running,frozen" };
+    if (argc == 0)
+        return sandboxes_print(cli, &q, o->quiet);
+    if (o->quiet)
+        return cli_usage(cli, "-q lists sandboxes; `warren --json ps %s` lists processes", argv[0]);
     if (!*argv[0])
         return cli_usage(cli, "an empty word names no sandbox");
     if (fetch(cli, argv[0], o->all, &list, &err) < 0)
@@ -120,19 +128,20 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
 
 const struct command cmd_ps = {
     .name = "ps",
+    .alias = "top",
     .summary = "List the processes of a sandbox",
-    .synopsis = "[OPTIONS] SANDBOX",
+    .synopsis = "[OPTIONS] [SANDBOX]",
     .description =
         "Lists what runs in a sandbox. PROCESS is the number that logs, attach and kill take; "
         "PID is what the program itself sees. CPU is the time used so far, of the program and of "
-        "its children that have ended.",
+        "its children that have ended.\n\n"
+        "Without SANDBOX it lists the sandboxes that run, as `warren ls` lists all.",
     .examples =
         (const struct example[]){ { "What runs", "warren ps box" },
                                   { "And what ran, with exit status", "warren ps --all box" },
                                   { NULL, NULL } },
     COMMAND_OPTS(ps_table, struct ps_opts),
     .stop_after = OPTS_ALL,
-    .min_args = 1,
     .max_args = 1,
     .operands = "@sandbox",
     .run = run,

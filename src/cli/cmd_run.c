@@ -16,7 +16,7 @@
 
 struct run_opts {
     struct shape shape;
-    bool interactive, tty, keep;
+    bool interactive, tty, keep, detach, remove;
     struct opt_number timeout;
 };
 
@@ -34,6 +34,10 @@ static const struct opt run_table[] = {
       "Kill the program, and all it started, after this long: 30s, 1h30m.", NULL },
     { 'k', "keep", OPT_FLAG, offsetof(struct run_opts, keep), NULL,
       "Keep the sandbox; its id is printed on standard error.", NULL },
+    { 'd', "detach", OPT_FLAG, offsetof(struct run_opts, detach), NULL,
+      "Leave the program running, keep the sandbox, and print its id.", NULL },
+    { 0, "rm", OPT_FLAG, offsetof(struct run_opts, remove), NULL,
+      "Delete the sandbox afterwards. It is, unless --keep or -d is given.", NULL },
 };
 
 static int make(struct cli *cli, const struct run_opts *o, json_t **ret_sandbox, struct err *err)
@@ -43,7 +47,7 @@ static int make(struct cli *cli, const struct run_opts *o, json_t **ret_sandbox,
     int r = shape_body(&o->shape, &body, err);
     if (r < 0)
         return r;
-    if (!o->keep) {
+    if (!o->keep && !o->detach) {
         (void)json_object_set_new(body, "idle_timeout_s", json_integer(ORPHAN_S));
         (void)json_object_set_new(body, "on_idle", json_string("delete"));
     }
@@ -90,6 +94,26 @@ static int run_in(struct cli *cli, const struct run_opts *o, const char *id, int
     return status;
 }
 
+static int run_detached(struct cli *cli, const struct run_opts *o, int argc, char **argv)
+{
+    struct process_opts po = { .timeout = o->timeout };
+    _cleanup_json_ json_t *sandbox = NULL;
+    _cleanup_json_ json_t *process = NULL;
+    _cleanup_json_ json_t *spec = NULL;
+    struct err err = ERR_INIT;
+    if (process_spec_json(&po, false, argc, argv, &spec, &err) < 0 ||
+        make(cli, o, &sandbox, &err) < 0)
+        return cli_fail(cli, &err);
+    const char *id = member_text(sandbox, "id");
+    int status = session_start(cli, id, take_ptr(spec), &process);
+    process_hint(status, argc, argv);
+    if (status == 0)
+        cli_print_answer(cli, sandbox, "id");
+    else
+        unmake(cli, id);
+    return status;
+}
+
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     const struct run_opts *o = opts;
@@ -99,6 +123,15 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
         return cli_usage(cli, "--json and a terminal do not go together");
     if (o->tty && !isatty(STDIN_FILENO))
         return cli_usage(cli, "-t needs a terminal, and standard input is none");
+    if (o->remove && (o->keep || o->detach))
+        return cli_usage(
+            cli, "--rm does not go with --keep or -d; `warren rm -f` deletes what was kept");
+    if (o->detach && (o->tty || o->interactive))
+        return cli_usage(cli, "-d does not go with -i or -t; `warren attach` joins it later");
+    if (o->detach && argc == 0)
+        return cli_usage(cli, "-d needs a program; `warren create` makes a sandbox without one");
+    if (o->detach)
+        return run_detached(cli, o, argc, argv);
     if (argc == 0 && !session_has_piped_stdin() && !isatty(STDIN_FILENO))
         return cli_usage(cli, "there is nothing to run");
     /* From here on a signal must not end us before the sandbox is deleted. */
@@ -157,6 +190,7 @@ const struct command cmd_run = {
             { "In a pipeline", "tar c src | warren run sh -c 'tar x && ls -R' | tee listing" },
             { "Keep what it made, and look around in it",
               "warren run --keep --name box touch /root/file" },
+            { "A server that stays", "warren run -d --name web python3 -m http.server" },
             { NULL, NULL } },
     COMMAND_OPTS(run_table, struct run_opts),
     .stop_after = 0,

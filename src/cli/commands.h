@@ -11,7 +11,7 @@ extern const struct command cmd_run, cmd_create, cmd_ls, cmd_get, cmd_exec, cmd_
     cmd_template_ls, cmd_template_get, cmd_template_rm, cmd_team_create, cmd_team_ls,
     cmd_team_update, cmd_team_rm, cmd_env_e2b, cmd_net_log, cmd_net_set, cmd_net_usage,
     cmd_bindings, cmd_changes, cmd_blast, cmd_doctor, cmd_version, cmd_completion, cmd_complete,
-    cmd_help;
+    cmd_help, cmd_restart, cmd_wait, cmd_rename;
 
 extern const struct command cmd_cp, cmd_files_ls, cmd_files_stat, cmd_files_cat, cmd_files_write,
     cmd_files_mkdir, cmd_files_mv, cmd_files_cp, cmd_files_rm, cmd_files_chmod, cmd_files_chown,
@@ -43,6 +43,9 @@ struct sandbox_query {
 /* Every page of the list, as one array; the caller's. */
 int sandboxes_list(struct cli *cli, const struct sandbox_query *q, json_t **ret_list,
                    struct err *err);
+
+/* The list as `warren ls` prints it; quiet: ids alone. Returns the exit status. */
+int sandboxes_print(struct cli *cli, const struct sandbox_query *q, bool quiet);
 
 /* The newest process of a sandbox (running: of those that run); -ENOENT and a sentence. */
 int process_newest(struct cli *cli, const char *sandbox, bool running, int64_t *ret_process,

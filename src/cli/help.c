@@ -184,11 +184,11 @@ void help_overview(FILE *out)
 void help_screen(FILE *out)
 {
     static const char *const groups[][2] = {
-        { "programs", "run exec shell ps logs attach kill" },
-        { "sandboxes", "create ls get update start stop pause resume rm lease" },
+        { "programs", "run exec shell ps logs attach kill wait" },
+        { "sandboxes", "create ls get update rename start stop restart pause resume rm" },
         { "files", "cp files changes" },
         { "images", "image commit template" },
-        { "time", "checkpoint restore fork diff promote archive" },
+        { "time", "checkpoint restore fork diff promote archive lease" },
         { "network", "net bindings forward ports token name blast" },
         { "storage", "volume secret" },
         { "teams", "team key usage events" },

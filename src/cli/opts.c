@@ -67,6 +67,28 @@ const char *nearest(const char *text, const char *const *words, size_t n)
     return best;
 }
 
+/* Options of other tools that people type, and what takes their place. */
+static const struct habit {
+    char letter;
+    const char *name, *instead;
+} habits[] = {
+    { 'p', "publish", "ports need none: `warren forward SANDBOX PORT:LOCAL` brings one here" },
+    { 0, "format", "--json prints whole objects, for jq" },
+    { 0, "filter", "`warren ls` has --state and --metadata" },
+    { 'l', "label", "--metadata NAME=VALUE" },
+    { 0, "mount", "--volume NAME:/PATH" },
+    { 0, "entrypoint", "the program to run stands after the options" },
+    { 0, "privileged", "a sandbox has a root of its own, and its walls stay" },
+};
+
+static const struct habit *habit_find(const char *name, char letter)
+{
+    for (size_t i = 0; i < ARRAY_LEN(habits); i++)
+        if (name ? strcmp(habits[i].name, name) == 0 : habits[i].letter == letter)
+            return &habits[i];
+    return NULL;
+}
+
 static int unknown_long(const struct opt_set *sets, size_t nsets, const char *name, size_t len,
                         struct err *err)
 {
@@ -76,6 +98,9 @@ static int unknown_long(const struct opt_set *sets, size_t nsets, const char *na
     for (size_t s = 0; s < nsets; s++)
         for (size_t i = 0; i < sets[s].n && n < NEAREST_WORDS_MAX; i++)
             words[n++] = sets[s].opts[i].name;
+    const struct habit *habit = habit_find(text, 0);
+    if (habit)
+        return err_set(err, EINVAL, "there is no --%s here: %s", text, habit->instead);
     const char *near = nearest(text, words, n);
     if (near)
         return err_set(err, EINVAL, "unknown option '--%s'; did you mean '--%s'?", text, near);
@@ -176,6 +201,9 @@ static int parse_short(const struct opt_set *sets, size_t nsets, int argc, char 
         const struct opt_set *set;
         const struct opt *o = find(sets, nsets, NULL, 0, *p, &set);
         int r;
+        const struct habit *habit = o ? NULL : habit_find(NULL, *p);
+        if (habit)
+            return err_set(err, EINVAL, "there is no -%c here: %s", *p, habit->instead);
         if (!o)
             return err_set(err, EINVAL, "unknown option '-%c'", *p);
         if (o->kind == OPT_FLAG) {

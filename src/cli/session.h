@@ -28,5 +28,8 @@ int session_attach(struct cli *cli, const struct session_config *config, int64_t
 
 /* Would reading our stdin give anything? A terminal, /dev/null and a closed one would not. */
 bool session_has_piped_stdin(void);
+/* Start it and leave it running: *ret_process is its object, the caller's. Takes spec. Returns the exit
+ * status, 0 when it was started. */
+int session_start(struct cli *cli, const char *sandbox, json_t *spec, json_t **ret_process);
 /* The same run without streaming: prints the API's own answer (--json). Takes spec. */
 int session_run_json(struct cli *cli, const char *sandbox, bool input, json_t *spec);

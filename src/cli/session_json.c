@@ -1,4 +1,4 @@
-/* The --json form of a run: one request, one answer, nothing streamed. */
+/* Runs of one request and one answer, nothing streamed: with --json, and those that are left. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +23,26 @@ static int read_all(int fd, struct buf *out, struct err *err)
             return 0;
         out->len += (size_t)n;
     }
+}
+
+/* What a run that did not begin ends with; it is said, too. */
+static int refused(const struct cli *cli, const struct err *err, const char *code)
+{
+    int status = cli_fail(cli, err);
+    if (strcmp(code, "program_not_found") == 0)
+        return STATUS_NOT_FOUND;
+    return strcmp(code, "program_not_executable") == 0 ? STATUS_NOT_EXECUTABLE : status;
+}
+
+int session_start(struct cli *cli, const char *sandbox, json_t *taken, json_t **ret_process)
+{
+    _cleanup_json_ json_t *spec = taken;
+    _cleanup_free_ char *path = api_path("sandboxes", sandbox, "processes", NULL);
+    struct err err = ERR_INIT;
+    char code[REQUEST_CODE_MAX] = "";
+    if (cli_call_code(cli, "POST", path, spec, ret_process, code, &err) < 0)
+        return refused(cli, &err, code);
+    return 0;
 }
 
 int session_run_json(struct cli *cli, const char *sandbox, bool input, json_t *taken)
@@ -50,13 +70,8 @@ int session_run_json(struct cli *cli, const char *sandbox, bool input, json_t *t
                                                     .body_len = text ? strlen(text) : 0,
                                                     .body_type = "application/json",
                                                     .timeout_s = -1 };
-    int r = client_perform(client, &call, &err);
-    if (r < 0) {
-        r = cli_fail(cli, &err);
-        if (strcmp(call.code, "program_not_found") == 0)
-            return STATUS_NOT_FOUND;
-        return strcmp(call.code, "program_not_executable") == 0 ? STATUS_NOT_EXECUTABLE : r;
-    }
+    if (client_perform(client, &call, &err) < 0)
+        return refused(cli, &err, call.code);
     cli_print_json(call.json);
     return (int)member_int(call.json, "exit_code") & 0xff;
 }

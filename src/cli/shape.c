@@ -88,6 +88,11 @@ static int put_volume(json_t *list, const char *text, struct err *err)
     const char *path = strchr(text, ':');
     size_t n = path ? strlen(path + 1) : 0;
     bool read_only = n > 3 && strcmp(path + 1 + n - 3, ":ro") == 0;
+    if (*text == '/' || *text == '.' || *text == '~')
+        return err_set(
+            err, EINVAL,
+            "--volume takes the name of a volume (`warren volume create`), not a directory "
+            "of this machine; `warren cp` copies one in");
     if (!path || path == text || path[1] != '/')
         return err_set(err, EINVAL, "--volume looks like NAME:/PATH or NAME:/PATH:ro");
     json_t *o = json_object();

@@ -59,6 +59,8 @@ struct shape {
       "What it may reach: none (the default), agents (package registries, git hosts, models) "     \
       "or open.",                                                                                  \
       "none agents open" },                                                                        \
+    { 0, "network", OPT_TEXT, offsetof(type_, shape.net), "WHAT", "The same as --net.",            \
+      "none agents open" },                                                                        \
     { 0, "rule", OPT_LIST, offsetof(type_, shape.rules), "RULE",                                   \
       "Or by rules, in order: 'allow *.example.com 443', 'deny 203.0.113.0/24'; may be given "     \
       "again. For all but some: 'deny ...', then 'allow *'.", NULL },                              \
