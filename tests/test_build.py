@@ -341,6 +341,23 @@ def test_the_cache_goes_by_content(build):
     assert build(CACHED, {"src/a": "one"}).cached == [2, 3]
 
 
+def test_a_build_from_the_cache_is_the_same_image(build):
+    """Steps with a layer, without one, and that only configure, from two stages: id and digest are the same."""
+    def ids(text, **query):
+        image = build(text, {"a": "one"}, **query).image
+        return image["id"], image["digest"], image["created_at"]
+    text = ("FROM tiny AS one\nENV A=1\nRUN date +%N >/stamp\n"
+            "FROM tiny\nRUN true\nWORKDIR /srv\nCOPY --from=one /stamp ./\nCOPY a ./\nLABEL x=y\n")
+    first = ids(text)
+    assert ids(text) == first
+    assert ids(text.replace("x=y", "x=z"))[0] != first[0]
+    assert ids(text.replace("RUN true", "RUN :"))[0] != first[0]
+    assert ids(text) == first
+    anew = ids(text, no_cache="true")
+    assert anew[0] != first[0]
+    assert ids(text) == anew  # the cache has the later one now
+
+
 def test_times_do_not_count_and_order_does_not(build):
     def packed(mtime, names):
         out = io.BytesIO()

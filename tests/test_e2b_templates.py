@@ -253,6 +253,17 @@ def test_a_rebuild_leaves_no_image_behind_and_the_old_one_stays_until_then(build
     builder.call("DELETE", "/templates/again")
 
 
+def test_a_rebuild_from_the_cache_is_the_same_image(builder, api):
+    def built(command):
+        steps = [*run(command), {"type": "ENV", "args": ["A", "1"]}]
+        assert builder.build("same", steps=steps)["status"] == "ready"
+        return next(i["id"] for i in api.ok("GET", "/v1/images")["images"] if i["name"].startswith("template/same:"))
+    first = built("date +%N >/tmp/stamp")
+    assert built("date +%N >/tmp/stamp") == first
+    assert built("date +%N >/tmp/other") != first
+    builder.call("DELETE", "/templates/same")
+
+
 def test_a_build_that_a_crash_cut_says_so(fresh):
     builder = Builder(fresh.api)
     assert builder.build("kept", tags=["v1"], steps=run("echo kept > /tmp/v"))["status"] == "ready"

@@ -50,23 +50,27 @@ int build_key_end(struct build_key *key, char ret_key[DIGEST_SIZE], struct err *
     return r < 0 ? err_set(err, -r, "cannot hash a step") : 0;
 }
 
-int build_cache_find(struct build *b, const char *key, char ret_chain[DIGEST_SIZE])
+int build_cache_find(struct build *b, const char *key, char ret_chain[DIGEST_SIZE],
+                     int64_t *ret_made_ms)
 {
     _cleanup_free_ char *chain = NULL;
-    if (b->no_cache || store_build_get(b->core->store, key, clock_now_ms(), &chain, NULL) <= 0)
+    int64_t made_ms;
+    if (b->no_cache ||
+        store_build_get(b->core->store, key, clock_now_ms(), &chain, &made_ms, NULL) <= 0)
         return 0;
     if (*chain && !digest_valid(chain))
         return 0;
     (void)snprintf(ret_chain, DIGEST_SIZE, "%s", chain);
+    *ret_made_ms = made_ms;
     return 1;
 }
 
-void build_cache_put(struct build *b, const char *key, const char *chain)
+void build_cache_put(struct build *b, const char *key, const char *chain, int64_t made_ms)
 {
     struct err err = ERR_INIT;
     int r = *chain ? image_keep_layer(b->core, chain, &err) : 0;
     if (r >= 0)
-        r = store_build_put(b->core->store, key, b->owner, chain, clock_now_ms(), &err);
+        r = store_build_put(b->core->store, key, b->owner, chain, made_ms, &err);
     if (r < 0)
         log_warn("a step is not cached image=%s err=\"%s\"", b->name, err.msg);
 }

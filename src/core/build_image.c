@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "core/build_private.h"
 
 static int no_memory(struct err *err)
@@ -126,7 +125,6 @@ int build_finish(struct build *b, struct build_stage *st, struct image *ret_imag
     pairs_done(&c->env);
     if (build_env(st, false, &c->env) < 0)
         return no_memory(err);
-    c->created_ms = clock_now_ms();
     _cleanup_free_ char *text = config_text(st);
     if (!text)
         return no_memory(err);

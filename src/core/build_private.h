@@ -130,6 +130,12 @@ const char *build_chain(const struct build_stage *st); /* "": no layer yet */
 /* The cell that the next step of the stage works in. */
 int build_work_cell(struct build *b, const struct build_stage *st, struct build_cell *ret_cell,
                     struct err *err);
+/* A step's line in the stage's history, with or without a layer. `made_ms` is when the step was
+ * done, which is then the image's time too; 0: when the one before it was. A step from the cache
+ * was done back then, and one that changes only the configuration happens at no time of its own,
+ * so the same file from the cache is the same image, to the byte. */
+int build_record(struct build_stage *st, const char *diff_id, const char *created_by,
+                 int64_t made_ms, struct err *err);
 /* What the cell's files have become is a layer (or none), in the cache under `key`. */
 int build_commit(struct build *b, struct build_stage *st, struct build_cell *cell, const char *key,
                  const char *created_by, struct err *err);
@@ -189,9 +195,10 @@ void build_key_text(struct build_key *key, const char *text);         /* NULL di
 void build_key_bytes(struct build_key *key, const void *p, size_t n); /* without its length */
 void build_key_number(struct build_key *key, uint64_t v);
 int build_key_end(struct build_key *key, char ret_key[DIGEST_SIZE], struct err *err);
-/* 1 and a chain ("": the step changed nothing); 0. */
-int build_cache_find(struct build *b, const char *key, char ret_chain[DIGEST_SIZE]);
-void build_cache_put(struct build *b, const char *key, const char *chain);
+/* 1, a chain ("": the step changed nothing) and when the step was done (0: unknown); 0. */
+int build_cache_find(struct build *b, const char *key, char ret_chain[DIGEST_SIZE],
+                     int64_t *ret_made_ms);
+void build_cache_put(struct build *b, const char *key, const char *chain, int64_t made_ms);
 
 /* build_pull.c: an image that is not here, from its registry. */
 int build_pull(struct build *b, const char *name, struct err *err);

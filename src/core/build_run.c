@@ -17,47 +17,53 @@ int build_work_cell(struct build *b, const struct build_stage *st, struct build_
     return build_cell_make(b, top->tree, true, ret_cell, err);
 }
 
+int build_record(struct build_stage *st, const char *diff_id, const char *created_by,
+                 int64_t made_ms, struct err *err)
+{
+    struct image_config *c = &st->config;
+    if (made_ms)
+        c->created_ms = made_ms;
+    int r = image_config_add(c, diff_id, created_by, c->created_ms);
+    return r < 0 ? err_set(err, -r, "cannot keep a step") : 0;
+}
+
 static int add_layer(struct build *b, struct build_stage *st, const struct image_layer *layer,
-                     const char *created_by, struct err *err)
+                     const char *created_by, int64_t made_ms, struct err *err)
 {
     struct image_layer *items =
         reallocarray(st->layers.items, st->layers.n + 1, sizeof(*st->layers.items));
     if (!items)
         return err_set(err, ENOMEM, "cannot allocate a layer");
     st->layers.items = items;
-    if (image_config_add(&st->config, layer->diff_id, created_by, clock_now_ms()) < 0)
-        return err_set(err, ENOMEM, "cannot allocate a layer");
+    int r = build_record(st, layer->diff_id, created_by, made_ms, err);
+    if (r < 0)
+        return r;
     items[st->layers.n++] = *layer;
     struct build_event ev = { .type = BUILD_LAYER, .n = b->step, .size_bytes = layer->size_bytes };
     memcpy(ev.digest, layer->digest, sizeof(ev.digest));
-    int r = build_tell(b, &ev);
+    r = build_tell(b, &ev);
     return r < 0 ? err_set(err, -r, "the build was cancelled") : 0;
-}
-
-static int add_nothing(struct build_stage *st, const char *created_by, struct err *err)
-{
-    int r = image_config_add(&st->config, NULL, created_by, clock_now_ms());
-    return r < 0 ? err_set(err, -r, "cannot keep a step") : 0;
 }
 
 int build_commit(struct build *b, struct build_stage *st, struct build_cell *cell, const char *key,
                  const char *created_by, struct err *err)
 {
     struct image_layer diff, layer;
+    int64_t made_ms = clock_now_ms();
     int r = image_diff(b->core, &b->hold.room, cell->s.id, &diff, err);
     build_cell_done(b, cell);
     if (r < 0)
         return err_wrap(err, r, "line %u", b->line);
     if (strcmp(diff.diff_id, b->scratch.diff_id) == 0) { /* that one has no entry either */
-        build_cache_put(b, key, "");
-        return add_nothing(st, created_by, err);
+        build_cache_put(b, key, "", made_ms);
+        return build_record(st, NULL, created_by, made_ms, err);
     }
     r = image_add_layer(b->core, &b->hold.room, build_chain(st), diff.digest, diff.media_type,
                         diff.diff_id, &layer, err);
     if (r < 0)
         return err_wrap(err, r, "line %u", b->line);
-    build_cache_put(b, key, layer.chain);
-    return add_layer(b, st, &layer, created_by, err);
+    build_cache_put(b, key, layer.chain, made_ms);
+    return add_layer(b, st, &layer, created_by, made_ms, err);
 }
 
 int build_from_cache(struct build *b, struct build_stage *st, const char *key,
@@ -65,7 +71,8 @@ int build_from_cache(struct build *b, struct build_stage *st, const char *key,
 {
     char chain[DIGEST_SIZE];
     struct image_layer layer;
-    if (build_cache_find(b, key, chain) <= 0)
+    int64_t made_ms;
+    if (build_cache_find(b, key, chain, &made_ms) <= 0)
         return 0;
     if (*chain && image_find_layer(b->core, chain, &layer) < 0)
         return 0; /* pruned; the step is done again and put in its place */
@@ -73,7 +80,8 @@ int build_from_cache(struct build *b, struct build_stage *st, const char *key,
     int r = build_tell(b, &ev);
     if (r < 0)
         return err_set(err, -r, "the build was cancelled");
-    r = *chain ? add_layer(b, st, &layer, created_by, err) : add_nothing(st, created_by, err);
+    r = *chain ? add_layer(b, st, &layer, created_by, made_ms, err)
+               : build_record(st, NULL, created_by, made_ms, err);
     return r < 0 ? r : 1;
 }
 

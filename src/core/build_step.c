@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "core/build_private.h"
 
 #define PORTS_MAX 1024 /* of one EXPOSE */
@@ -237,9 +236,7 @@ int build_configure(struct build *b, struct build_stage *st, const struct docker
                     struct err *err)
 {
     int r = change(st, step, err);
-    if (r >= 0 && image_config_add(&st->config, NULL, step->text, clock_now_ms()) < 0)
-        r = no_memory(err);
-    return r;
+    return r < 0 ? r : build_record(st, NULL, step->text, 0, err);
 }
 
 int build_env(const struct build_stage *st, bool args, struct pairs *ret_env)

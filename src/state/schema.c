@@ -235,9 +235,27 @@ static const char brought[] = "ALTER TABLE image_layers ADD COLUMN owner TEXT NO
 static const char cached[] = "ALTER TABLE build_steps ADD COLUMN owner TEXT NOT NULL DEFAULT '';"
                              "CREATE INDEX build_steps_chain ON build_steps (chain);";
 
-const char *const schema_sqlite[] = {
-    first,   teams,           usage,    replays,     layers,  templates,          builds,
-    volumes, template_builds, doors,    checkpoints, carried, volume_checkpoints, memories,
-    buckets, leases,          archives, brought,     cached
-};
+/* When the step was done; 0: before that was written down. */
+static const char dated[] = "ALTER TABLE build_steps ADD COLUMN made_ms BIGINT NOT NULL DEFAULT 0;";
+
+const char *const schema_sqlite[] = { first,
+                                      teams,
+                                      usage,
+                                      replays,
+                                      layers,
+                                      templates,
+                                      builds,
+                                      volumes,
+                                      template_builds,
+                                      doors,
+                                      checkpoints,
+                                      carried,
+                                      volume_checkpoints,
+                                      memories,
+                                      buckets,
+                                      leases,
+                                      archives,
+                                      brought,
+                                      cached,
+                                      dated };
 const size_t schema_sqlite_steps = ARRAY_LEN(schema_sqlite);

@@ -4,14 +4,16 @@
 
 #define STEPS_MAX 20000 /* that are remembered; those used longest ago go */
 
-/* The first column of a query's only row. */
-static int one_text(struct query *q, char **ret_text, struct err *err)
+/* The first column of a query's only row, and the second if ret_number is not NULL. */
+static int one_row(struct query *q, char **ret_text, int64_t *ret_number, struct err *err)
 {
     _cleanup_free_ char *text = NULL;
+    int64_t number = 0;
     int found = 0;
     if (query_step(q) > 0) {
         const char *col = query_col(q, 0);
         text = strdup(col ? col : "");
+        number = ret_number ? query_col_int(q, 1) : 0;
         found = 1;
     }
     int r = query_done(q, err, "read a build step");
@@ -20,16 +22,18 @@ static int one_text(struct query *q, char **ret_text, struct err *err)
     if (found && !text)
         return err_set(err, ENOMEM, "cannot allocate a build step");
     *ret_text = take_ptr(text);
+    if (ret_number)
+        *ret_number = number;
     return found;
 }
 
 int store_build_get(struct store *store, const char *key, int64_t now_ms, char **ret_chain,
-                    struct err *err)
+                    int64_t *ret_made_ms, struct err *err)
 {
     struct query q;
     query_begin(&q, &store->reader, STMT_BUILD_GET);
     query_text(&q, key);
-    int r = one_text(&q, ret_chain, err);
+    int r = one_row(&q, ret_chain, ret_made_ms, err);
     if (r <= 0)
         return r;
     query_begin(&q, &store->writer, STMT_BUILD_USED);
@@ -47,6 +51,7 @@ int store_build_put(struct store *store, const char *key, const char *owner, con
     query_text(&q, key);
     query_text(&q, owner);
     query_text(&q, chain);
+    query_int(&q, now_ms);
     query_int(&q, now_ms);
     int r = query_run(&q, err, "record a build step");
     if (r < 0)
@@ -71,5 +76,5 @@ int store_build_other(struct store *store, const char *chain, const char *owner,
     query_begin(&q, &store->reader, STMT_BUILD_OTHER);
     query_text(&q, chain);
     query_text(&q, owner);
-    return one_text(&q, ret_other, err);
+    return one_row(&q, ret_other, NULL, err);
 }

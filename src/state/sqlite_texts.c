@@ -183,10 +183,10 @@ const char *const stmt_texts[STMT_COUNT] = {
     [STMT_REPLAY_PRUNE] = "DELETE FROM replays WHERE created_ms < ?",
     [STMT_REPLAY_TRIM] = "DELETE FROM replays WHERE owner = ? AND key IN (SELECT key FROM replays"
                          " WHERE owner = ? ORDER BY created_ms DESC LIMIT -1 OFFSET ?)",
-    [STMT_BUILD_GET] = "SELECT chain FROM build_steps WHERE key = ?",
+    [STMT_BUILD_GET] = "SELECT chain, made_ms FROM build_steps WHERE key = ?",
     [STMT_BUILD_USED] = "UPDATE build_steps SET used_ms = ? WHERE key = ?",
-    [STMT_BUILD_PUT] = "INSERT OR REPLACE INTO build_steps (key, owner, chain, used_ms)"
-                       " VALUES (?, ?, ?, ?)",
+    [STMT_BUILD_PUT] = "INSERT OR REPLACE INTO build_steps (key, owner, chain, used_ms, made_ms)"
+                       " VALUES (?, ?, ?, ?, ?)",
     [STMT_BUILD_FORGET] = "DELETE FROM build_steps WHERE owner = ?",
     [STMT_BUILD_OTHER] = "SELECT owner FROM build_steps WHERE chain = ? AND owner <> ?"
                          " AND owner <> '' ORDER BY used_ms DESC LIMIT 1",

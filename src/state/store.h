@@ -353,9 +353,10 @@ int store_replay_prune(struct store *store, int64_t before_ms, const char *owner
 
 /* ---- build steps: a cache ---- */
 
-/* 1 and the chain (malloc'd), which is then used at that moment; 0 when there is none. */
+/* 1, the chain (malloc'd), which is then used at that moment, and when the step was done (0:
+ * unknown); 0 when there is none. */
 int store_build_get(struct store *store, const char *key, int64_t now_ms, char **ret_chain,
-                    struct err *err);
+                    int64_t *ret_made_ms, struct err *err);
 int store_build_put(struct store *store, const char *key, const char *owner, const char *chain,
                     int64_t now_ms, struct err *err);
 int store_build_forget(struct store *store, const char *owner, struct err *err);

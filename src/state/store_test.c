@@ -167,12 +167,15 @@ TEST(a_build_step_is_found_until_it_is_replaced)
 {
     _cleanup_(place_done) struct place p = place_new();
     _cleanup_(store_closep) struct store *store = opened(&p);
-    _cleanup_free_ char *chain = NULL, *none = NULL;
-    CHECK_EQ(store_build_get(store, "k", 1, &none, NULL), 0);
+    _cleanup_free_ char *chain = NULL, *again = NULL, *none = NULL;
+    int64_t made_ms = 0;
+    CHECK_EQ(store_build_get(store, "k", 1, &none, &made_ms, NULL), 0);
     CHECK_OK(store_build_put(store, "k", "red", "a", 1, NULL));
     CHECK_OK(store_build_put(store, "k", "red", "b", 2, NULL));
-    CHECK_EQ(store_build_get(store, "k", 3, &chain, NULL), 1);
+    CHECK_EQ(store_build_get(store, "k", 3, &chain, &made_ms, NULL), 1);
     CHECK_STR(chain, "b");
+    CHECK_EQ(store_build_get(store, "k", 4, &again, &made_ms, NULL), 1);
+    CHECK_EQ(made_ms, 2); /* when it was done, not when it was used */
 }
 
 TEST(a_team_forgets_its_build_steps_and_nobody_elses)
@@ -187,6 +190,6 @@ TEST(a_team_forgets_its_build_steps_and_nobody_elses)
     CHECK_STR(other, "blue");
     CHECK_EQ(store_build_other(store, "c", "red", &none, NULL), 0);
     CHECK_OK(store_build_forget(store, "red", NULL));
-    CHECK_EQ(store_build_get(store, "r", 3, &none, NULL), 0);
-    CHECK_EQ(store_build_get(store, "b", 3, &chain, NULL), 1);
+    CHECK_EQ(store_build_get(store, "r", 3, &none, NULL, NULL), 0);
+    CHECK_EQ(store_build_get(store, "b", 3, &chain, NULL, NULL), 1);
 }
