@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import DEADLINE
+from harness import DEADLINE, until
 
 # Every file of /proc and /sys that is not about a process of the sandbox's own, and what it says.
 WALK = r"""
@@ -36,7 +36,8 @@ with open('/tmp/seen', 'w') as f:
 # Files that may change between two looks, and why.
 CHANGING = {
     "/proc/uptime": "the sandbox's own; its second number is the host's idle time",
-    "/proc/meminfo": "the host's memory: programs size themselves by it",
+    "/proc/meminfo": "the sandbox's own use",
+    "/sys/fs/cgroup/memory.current": "likewise",
     "/proc/cpuinfo": "the clock rate",
     "/proc/crypto": "the reference counts of ciphers",
     "/proc/locks": "those of the sandbox's own processes",
@@ -204,3 +205,93 @@ def test_the_view_is_the_same_after_a_pause_and_in_a_copy(api, make):
     finally:
         api.delete(copy)
         api.ok("DELETE", f"/v1/checkpoints/{made['checkpoint']['id']}")
+
+
+MIB = 1 << 20
+SIZE = ("grep -E '^(MemTotal|SwapTotal)' /proc/meminfo; cd /sys/fs/cgroup; "
+        "cat cgroup.controllers memory.max memory.high memory.swap.max cpu.max pids.max")
+
+
+def size_of(memory_mb, cpus, pids):
+    return (f"MemTotal:       {memory_mb * 1024:8} kB\nSwapTotal:             0 kB\ncpu memory pids\n{memory_mb * MIB}\nmax\n0\n"
+            f"{round(cpus * 100000)} 100000\n{pids}\n")
+
+
+def meminfo(api, who):
+    return {line.split(":")[0]: int(line.split()[1]) for line in api.out(who, ["cat", "/proc/meminfo"]).splitlines()}
+
+
+def test_the_machine_is_as_large_as_the_limits(api, make):
+    who = make(memory_mb=256, cpus=0.5, pids=100)["id"]
+    assert api.out(who, SIZE) == size_of(256, 0.5, 100)
+    total = api.out(who, "free -k | grep Mem: | awk '{print $2}'")
+    assert int(total) == 256 * 1024
+    api.ok("PATCH", f"/v1/sandboxes/{who}", {"memory_mb": 384})
+    assert api.out(who, SIZE) == size_of(384, 0.5, 100)
+    api.ok("PATCH", f"/v1/sandboxes/{who}", {"cpus": 1.5})
+    assert api.out(who, SIZE) == size_of(384, 1.5, 100)
+
+
+def test_memory_in_use_is_shown_when_it_is_read(api, make):
+    who = make(memory_mb=256)["id"]
+    code = "import time; b = bytearray(100 << 20); print('has it', flush=True); time.sleep(600)"
+    n = api.start(who, ["python3", "-c", code])["process"]
+    until(lambda: api.usage(who)["memory_bytes"] > 100 * MIB, what="the memory to be in use")
+    m = meminfo(api, who)
+    assert m["MemFree"] <= m["MemAvailable"] <= (256 - 100) * 1024 and m["MemTotal"] == 256 * 1024
+    assert int(api.out(who, ["cat", "/sys/fs/cgroup/memory.current"])) > 100 * MIB
+    api.ok("POST", f"/v1/sandboxes/{who}/processes/{n}/signal", {"signal": "SIGKILL"})
+
+
+def test_files_that_the_kernel_can_drop_are_available_memory(api, make):
+    who = make(memory_mb=256)["id"]
+    api.exec(who, "head -c 100M /dev/zero > /tmp/f; sync; cat /tmp/f > /dev/null")
+    until(lambda: api.usage(who)["memory_bytes"] > 50 * MIB, what="the file to be cached")
+    m = meminfo(api, who)
+    assert m["MemAvailable"] > m["MemFree"] + 40 * 1024
+    assert m["Cached"] > 40 * 1024
+
+
+def test_the_size_cannot_be_changed_from_inside(api, make):
+    who = make(memory_mb=256)["id"]
+    shown = api.out(who, SIZE)
+    for path in ("/proc/meminfo", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/new"):
+        r = api.exec(who, f"chmod 666 {path}; chown 0 {path}; rm -f {path}; echo 1 > {path}; true")
+        assert r["exit_code"] == 0
+    api.exec(who, "rm -rf /sys/fs/cgroup/*; mv /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.min; mkdir /sys/fs/cgroup/x")
+    assert api.out(who, SIZE) == shown
+    assert "new" not in api.out(who, ["ls", "/sys/fs/cgroup"])
+
+
+def test_the_size_is_right_after_a_pause_and_in_a_copy(api, make):
+    who = make(memory_mb=256, cpus=0.5, pids=100)["id"]
+    api.ok("POST", f"/v1/sandboxes/{who}/pause")
+    api.ok("POST", f"/v1/sandboxes/{who}/start")
+    made = api.ok("POST", f"/v1/sandboxes/{who}/fork", {"count": 1, "memory": True})
+    copy = made["sandboxes"][0]["id"]
+    try:
+        assert api.out(copy, SIZE) == api.out(who, SIZE) == size_of(256, 0.5, 100)
+        api.ok("PATCH", f"/v1/sandboxes/{copy}", {"memory_mb": 320})
+        assert api.out(copy, SIZE) == size_of(320, 0.5, 100)
+        assert api.out(who, SIZE) == size_of(256, 0.5, 100)
+    finally:
+        api.delete(copy)
+        api.ok("DELETE", f"/v1/checkpoints/{made['checkpoint']['id']}")
+
+
+def test_a_new_keeper_can_change_what_an_old_ones_sandbox_sees(fresh):
+    api = fresh.api
+    who = api.create(image="tiny", memory_mb=128)["id"]
+    fresh.kill_keeper()
+    api.ok("PATCH", f"/v1/sandboxes/{who}", {"memory_mb": 192})
+    assert "MemTotal:         196608 kB" in api.out(who, ["cat", "/proc/meminfo"])
+    assert api.out(who, ["cat", "/sys/fs/cgroup/memory.max"]) == f"{192 * MIB}\n"
+
+
+def test_node_sizes_itself_by_the_sandbox(api, make):
+    who = make(memory_mb=512)["id"]
+    if api.exec(who, "command -v node")["exit_code"] != 0:
+        pytest.skip("the base image has no node")
+    code = "console.log(require('os').totalmem(), require('v8').getHeapStatistics().heap_size_limit)"
+    total, heap = map(int, api.out(who, ["node", "-e", code]).split())
+    assert total == 512 * MIB and heap < 512 * MIB

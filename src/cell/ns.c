@@ -18,6 +18,7 @@
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
 #include "cell/ns_show.h"
+#include "cell/ns_size.h"
 #include "cell/ns_time.h"
 #include "kernel/mount.h"
 #include "kernel/userns.h"
@@ -104,6 +105,8 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
 {
     int go[2] = { -1, -1 }, status[2] = { -1, -1 };
     int r = ns_boot_put(host, spec->id, "", NS_TIME_START_S, err);
+    if (r == 0)
+        r = ns_size_put(host, spec->id, spec->limits, err);
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) < 0)

@@ -30,14 +30,15 @@ int ns_host_program(const struct ns_host *host, int fd, int *ret_fd, struct err 
 #define NS_SHM_BYTES (64ull * 1024 * 1024) /* what /dev/shm holds without a memory limit */
 
 struct ns_spec {
-    const char *id;                  /* also its host name */
-    int image_fd;                    /* the image's root, opened in our mount namespace */
-    int box_fd;                      /* holds "upper" and "work"; ns_give_root needs it */
-    uint32_t uid_base;               /* host id of root inside */
-    const struct cgroup_fds *cgroup; /* ns_prepare needs the groups, ns_release all of it */
-    int listen_fd;                   /* a bound socket, for warren-init */
-    uint64_t shm_bytes;              /* how much /dev/shm holds */
-    bool apart;                      /* copies share no extents (kernel/seccomp_reflink.h) */
+    const char *id;                     /* also its host name */
+    int image_fd;                       /* the image's root, opened in our mount namespace */
+    int box_fd;                         /* holds "upper" and "work"; ns_give_root needs it */
+    uint32_t uid_base;                  /* host id of root inside */
+    const struct cgroup_fds *cgroup;    /* ns_prepare needs the groups, ns_release all of it */
+    int listen_fd;                      /* a bound socket, for warren-init */
+    uint64_t shm_bytes;                 /* how much /dev/shm holds */
+    const struct cgroup_limits *limits; /* shown inside; ns_prepare needs them */
+    bool apart;                         /* copies share no extents (kernel/seccomp_reflink.h) */
 };
 
 struct ns_cell {

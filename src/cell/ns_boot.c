@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "cell/ns_private.h"
+#include "cell/ns_size.h"
 
 #define VERSION_AT 14         /* of a random UUID: always '4' */
 #define VARIANT_AT 19         /* one of 8, 9, a, b */
@@ -101,4 +102,5 @@ void ns_boot_drop(const struct ns_host *h, const char *id)
         return;
     (void)unlinkat(h->boots, id, 0);
     (void)unlinkat(h->boots, stat, 0);
+    ns_size_drop(h, id);
 }

@@ -25,6 +25,7 @@
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
 #include "cell/ns_show.h"
+#include "cell/ns_size.h"
 #include "cell/ns_time.h"
 #include "kernel/mount.h"
 #include "kernel/seccomp_reflink.h"
@@ -126,6 +127,16 @@ static int show_boot(const struct ns_spec *spec, struct err *err)
     return r < 0 ? r : mount_bind(path, NS_STAT_PATH + 1, err);
 }
 
+/* From the writable mount: the keeper rewrites these through the cell (ns_size.h). */
+static int show_size(const struct ns_spec *spec, struct err *err)
+{
+    char path[NS_PATH_SIZE];
+    (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s" NS_MEMINFO_SUFFIX, spec->id);
+    int r = mount_bind(path, NS_MEMINFO_PATH + 1, err);
+    (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s" NS_CGROUP_SUFFIX, spec->id);
+    return r < 0 ? r : mount_bind(path, NS_OWN_SYS "/fs/cgroup", err);
+}
+
 static int loopback_up(struct err *err)
 {
     _cleanup_fd_ int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -152,6 +163,10 @@ static int assemble(const struct ns_host *h, const struct ns_spec *spec, const s
         r = mask_all(h, err);
     if (r == 0)
         r = show_boot(spec, err);
+    if (r == 0)
+        r = hang(p->sys, NS_OWN_SYS, err);
+    if (r == 0)
+        r = show_size(spec, err);
     if (r == 0)
         r = hang(p->dev, "own-dev", err);
     if (r == 0)

@@ -208,7 +208,7 @@ static int make_furniture(const char *path, struct err *err)
     _cleanup_fd_ int base = open_in(AT_FDCWD, path, err);
     if (base < 0)
         return base;
-    static const char *const hooks[] = { "root",  "proc",      "own-dev",
+    static const char *const hooks[] = { "root",  "proc",      "own-dev",    NS_OWN_SYS,
                                          "cache", NS_BOOT_DIR, NS_BOOT_SHOWN };
     for (size_t i = 0; i < ARRAY_LEN(hooks); i++) /* where a cell's child assembles its parts */
         if (mkdirat(base, hooks[i], 0711) < 0 && errno != EEXIST)

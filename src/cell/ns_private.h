@@ -10,6 +10,7 @@ struct sock_fprog;
 
 #define NS_MASKS_MAX 64
 #define NS_PATH_SIZE 96
+#define NS_OWN_SYS "own-sys" /* of the furniture: where a cell's child hangs its /sys */
 
 enum ns_mask_kind {
     NS_HIDE_DIR,  /* an empty directory over it */

@@ -227,6 +227,7 @@ static int put_sys(int dir)
                                         "/devices/virtual/net",
                                         "/firmware",
                                         "/fs",
+                                        "/fs/cgroup",
                                         "/hypervisor",
                                         "/kernel",
                                         "/module",

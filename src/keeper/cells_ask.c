@@ -3,10 +3,30 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/log.h"
+#include "cell/ns_size.h"
 #include "keeper/cell.h"
 #include "keeper/storage.h"
 #include "kernel/cgroup.h"
 #include "kernel/execs.h"
+
+#define LOG_MODULE "cells"
+
+/* What programs inside see of it, so that `free` tells the truth of a moment ago. */
+static void show_use(struct cell *c, uint64_t used_bytes)
+{
+    int r = ns_size_use(c->record.pid, used_bytes, cgroup_cache_bytes(c->k->cgroups, c->id));
+    if (r < 0)
+        log_warn("cannot show it what it uses err=%s sandbox=%s", strerror(-r), c->id);
+}
+
+static void show_limits(struct cell *c, const struct cgroup_limits *limits)
+{
+    int r = ns_size_limit(c->record.pid, limits);
+    if (r < 0)
+        log_warn("cannot show it its limits err=%s sandbox=%s", strerror(-r), c->id);
+    show_use(c, cgroup_memory_bytes(c->k->cgroups, c->id));
+}
 
 void cells_limits(struct conn *conn)
 {
@@ -19,6 +39,8 @@ void cells_limits(struct conn *conn)
         r = err_name(&err, ESRCH, "sandbox_not_running", "it does not run");
     if (r == 0)
         r = cgroup_limit(conn->k->cgroups, c->id, &limits, &err);
+    if (r == 0)
+        show_limits(c, &limits);
     if (r == 0 && l->disk_bytes)
         r = storage_box_limit(conn->k->storage, c->id, l->disk_bytes, &err);
     conn_result(conn, r, &err);
@@ -91,8 +113,8 @@ void cells_stat(struct conn *conn)
     struct keeper_reply reply = { 0 };
     struct cgroup_usage u = { 0 };
     struct cell *c = cell_find(conn->k, conn->req.id);
-    if (c && c->state == CELL_RUNNING)
-        (void)cgroup_usage(conn->k->cgroups, c->id, &u, NULL);
+    if (c && c->state == CELL_RUNNING && cgroup_usage(conn->k->cgroups, c->id, &u, NULL) == 0)
+        show_use(c, u.memory_bytes);
     reply.running = c && c->state == CELL_RUNNING;
     reply.changed = !conn->req.point[0] || points_changed(conn->k, conn->req.id, conn->req.point);
     reply.usage = (struct keeper_usage){

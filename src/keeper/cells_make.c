@@ -83,7 +83,9 @@ static int build(struct cell *c, const struct keeper_request *req, struct err *e
     /* Half of the memory, so that a full /dev/shm leaves room for programs to empty it again. */
     uint64_t shm = req->limits.memory_bytes ? req->limits.memory_bytes / 2 : NS_SHM_BYTES;
     bool apart = req->flags & KEEPER_MAKE_APART && storage_counts_writers(k->storage);
-    struct ns_spec spec = { c->id, image, -1, c->record.uid_base, &fds, sock, shm, apart };
+    const struct keeper_limits *l = &req->limits;
+    const struct cgroup_limits shown = { l->memory_bytes, l->cpu_millis, l->pids };
+    struct ns_spec spec = { c->id, image, -1, c->record.uid_base, &fds, sock, shm, &shown, apart };
     r = launch(c, &spec, &req->limits, &fds, run_dir, err);
     if (r == 0)
         return 0;

@@ -9,11 +9,12 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "cell/ns_show.h"
+#include "cell/ns_size.h"
 
 #define ITEMS_MAX 65536 /* of each sort */
 
-static const char *const kind_names[META_KINDS] = { "dev",  "empty", "nothing", "shown",
-                                                    "boot", "stat",  "shm",     "volume" };
+static const char *const kind_names[META_KINDS] = { "dev",  "empty", "nothing", "shown", "boot",
+                                                    "stat", "size",  "shm",     "volume" };
 
 void meta_done(struct meta *m)
 {
@@ -102,6 +103,7 @@ static int classify(const char *type, const char *root, const char *path, const 
                     : shown && strcmp(last_name(root), last_name(shown)) == 0 ? META_SHOWN
                     : strcmp(path, NS_BOOT_PATH) == 0                         ? META_BOOT
                     : strcmp(path, NS_STAT_PATH) == 0                         ? META_STAT
+                    : ns_size_suffix(path)                                    ? META_SIZE
                                                                               : META_DEV;
         return ret->kind != META_DEV || strcmp(path, "/dev") == 0
                    ? 1
@@ -219,7 +221,8 @@ static int parse_mount(char *words, struct meta *m)
     while (k < META_VOLUME && strcmp(words, kind_names[k]) != 0)
         k++;
     one.kind = (enum meta_mount_kind)k;
-    if (k == META_VOLUME || (k == META_SHOWN && !ns_show_name(path)))
+    if (k == META_VOLUME || (k == META_SHOWN && !ns_show_name(path)) ||
+        (k == META_SIZE && !ns_size_suffix(path)))
         return -EPROTO;
     return add_mount(m, &one, path);
 }

@@ -5,7 +5,7 @@
  *   steered 1              every address is local there (kernel/steer.h)
  *   boot UUID              what it showed as its boot id
  *   uptime SECONDS         of its clocks, then
- *   mount KIND PATH        mounts that are made from outside: dev, empty, nothing, shown, boot, stat (cell/ns), shm
+ *   mount KIND PATH        mounts that are made from outside: dev, empty, nothing, shown, boot, stat, size (cell/ns), shm
  *   volume ID ro|rw PATH
  *   member N PID           which group below its work a process is in
  *
@@ -33,6 +33,7 @@ enum meta_mount_kind {
     META_SHOWN, /* cell/ns_show.h */
     META_BOOT,
     META_STAT,
+    META_SIZE, /* cell/ns_size.h */
     META_SHM,
     META_VOLUME,
     META_KINDS

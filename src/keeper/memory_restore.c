@@ -34,6 +34,7 @@
 #include "cell/ns_attach.h"
 #include "cell/ns_boot.h"
 #include "cell/ns_show.h"
+#include "cell/ns_size.h"
 #include "keeper/memory_images.h"
 #include "keeper/memory_meta.h"
 #include "keeper/park.h"
@@ -247,7 +248,9 @@ static int set_stage(struct story *s, struct err *err)
             r = ns_boot_put(s->k->ns, s->m->req->id,
                             strcmp(s->meta.id, s->m->req->id) == 0 ? s->meta.boot : "",
                             s->meta.uptime_s, err);
-    return r;
+    const struct keeper_limits *l = &s->m->req->limits;
+    const struct cgroup_limits limits = { l->memory_bytes, l->cpu_millis, l->pids };
+    return r < 0 ? r : ns_size_put(s->k->ns, s->m->req->id, &limits, err);
 }
 
 static int place_of(const void *arg, size_t i, char *out, size_t size)
@@ -260,6 +263,7 @@ static int place_of(const void *arg, size_t i, char *out, size_t size)
         [META_SHOWN] = NS_SHOW_DIR,
         [META_BOOT] = NS_BOOT_SHOWN,
         [META_STAT] = NS_BOOT_SHOWN,
+        [META_SIZE] = NS_BOOT_DIR,
         [META_SHM] = shm,
     };
     const struct story *s = arg;
@@ -274,6 +278,10 @@ static int place_of(const void *arg, size_t i, char *out, size_t size)
     case META_STAT:
         n = snprintf(out, size, "%s/%s/%s%s", s->at, places[one->kind], s->m->req->id,
                      one->kind == META_STAT ? NS_STAT_SUFFIX : "");
+        break;
+    case META_SIZE:
+        n = snprintf(out, size, "%s/%s/%s%s", s->at, places[one->kind], s->m->req->id,
+                     ns_size_suffix(one->path));
         break;
     case META_DEV:
     case META_EMPTY:

@@ -263,6 +263,18 @@ uint64_t cgroup_memory_bytes(struct cgroup_host *h, const char *id)
     return h->v1[CGROUP_MEMORY] >= 0 ? memory_v1(h, id) : 0;
 }
 
+uint64_t cgroup_cache_bytes(struct cgroup_host *h, const char *id)
+{
+    h = cgroup_home(h, id);
+    if (h->in_v2[CGROUP_MEMORY])
+        return read_keyed(h, h->unified, id, "work/memory.stat", "inactive_file") +
+               read_keyed(h, h->unified, id, "work/memory.stat", "active_file");
+    int dir = h->v1[CGROUP_MEMORY];
+    return dir < 0 ? 0
+                   : read_keyed(h, dir, id, "memory.stat", "total_inactive_file") +
+                         read_keyed(h, dir, id, "memory.stat", "total_active_file");
+}
+
 int cgroup_usage(struct cgroup_host *h, const char *id, struct cgroup_usage *ret_usage,
                  struct err *err)
 {

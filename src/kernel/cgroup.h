@@ -98,6 +98,8 @@ int cgroup_usage(struct cgroup_host *host, const char *id, struct cgroup_usage *
 /* The two that are wanted when a cell ends: each one file. */
 uint64_t cgroup_cpu_us(struct cgroup_host *host, const char *id);
 uint64_t cgroup_memory_bytes(struct cgroup_host *host, const char *id);
+/* How much of it are files that the kernel drops when the cell needs the room. */
+uint64_t cgroup_cache_bytes(struct cgroup_host *host, const char *id);
 
 /* Remove a dead cell's groups. -EBUSY while a process is still on its way out. */
 int cgroup_remove(struct cgroup_host *host, const char *id);

@@ -8,7 +8,7 @@
 #define CGROUP_BOUNDED "cell"
 #define CGROUP_INIT_SUFFIX ".init" /* ends the name of pid 1's group in v1: "<id>.init" */
 #define CGROUP_INIT_NAME_SIZE 96   /* of id and suffix */
-#define CGROUP_STAT_SIZE 4096      /* enough for each file that we read; not for memory.stat */
+#define CGROUP_STAT_SIZE 16384     /* the longest file that we read, memory.stat, has 4 KiB */
 
 extern const char *const cgroup_names[CGROUP_CONTROLLERS];
 
