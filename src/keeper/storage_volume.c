@@ -155,8 +155,10 @@ static int look_into(const char *id, void *arg)
     if (fd < 0 || btrfs_quota_entry(fd, &outer) < 0)
         return 0;
     int n = count_nested(st, storage_group(id), outer, STORAGE_NESTED_MAX);
-    if (n && !st->simple_quota)
+    if (n && !st->simple_quota) {
+        (void)syncfs(st->pool); /* full quotas count what is written out */
         (void)storage_kept_limit_again(st, id, NULL);
+    }
     if (n)
         log_warn("subvolumes lie in a volume; they count for it and go with it volume=%s n=%d", id,
                  n);
