@@ -35,7 +35,8 @@ Version: $version
 Architecture: $arch
 Maintainer: The Warren maintainers <warren@localhost>
 Installed-Size: $(du -sk "$root" | cut -f 1)
-Depends: $(library_packages), $(comma $RUN_PACKAGES $IMAGE_PACKAGES), init-system-helpers
+Depends: $(library_packages), $(comma $RUN_PACKAGES mmdebstrap zstd), init-system-helpers
+Recommends: npm
 Section: admin
 Priority: optional
 Description: isolated Linux computers for AI agents and other untrusted code

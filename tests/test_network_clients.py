@@ -199,7 +199,7 @@ def test_git_by_its_own_protocol(api, box, world):
 # -- apt, and what it brings
 
 def until_installed(api, box):
-    if api.exec(box, "command -v wget nc ssh")["exit_code"] != 0:
+    if api.exec(box, "command -v nc")["exit_code"] != 0:
         api.out(box, "apt-get update -q && apt-get install -q -y --no-install-recommends wget netcat-openbsd openssh-client",
                 user="root", env={"DEBIAN_FRONTEND": "noninteractive"}, timeout=180)
 

@@ -12,7 +12,7 @@ const path = require('node:path')
 const { pathToFileURL } = require('node:url')
 const util = require('node:util')
 const vm = require('node:vm')
-const acorn = require('/usr/share/nodejs/acorn')
+const acorn = require('/usr/local/lib/node_modules/acorn')
 
 const top = path.join(process.cwd(), 'cell.js') // where modules are looked for from
 const requireHere = createRequire(top)
