@@ -25,7 +25,8 @@ static const struct group *const groups[] = {
     &group_identity, &group_limits,     &group_disk,    &group_volume,
 };
 
-static void say(struct outcome *o, enum verdict verdict, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void say(struct outcome *o, enum verdict verdict,
+                                                      const char *fmt, va_list ap)
 {
     if (o->verdict == VERDICT_BROKE)
         return;

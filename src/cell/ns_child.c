@@ -122,9 +122,9 @@ static int show_boot(const struct ns_spec *spec, struct err *err)
 {
     char path[NS_PATH_SIZE];
     (void)snprintf(path, sizeof(path), NS_BOOT_SHOWN "/%s", spec->id);
-    int r = mount_bind(path, NS_BOOT_PATH + 1, err);
+    int r = mount_bind(path, &NS_BOOT_PATH[1], err);
     (void)snprintf(path, sizeof(path), NS_BOOT_SHOWN "/%s" NS_STAT_SUFFIX, spec->id);
-    return r < 0 ? r : mount_bind(path, NS_STAT_PATH + 1, err);
+    return r < 0 ? r : mount_bind(path, &NS_STAT_PATH[1], err);
 }
 
 /* From the writable mount: the keeper rewrites these through the cell (ns_size.h). */
@@ -132,7 +132,7 @@ static int show_size(const struct ns_spec *spec, struct err *err)
 {
     char path[NS_PATH_SIZE];
     (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s" NS_MEMINFO_SUFFIX, spec->id);
-    int r = mount_bind(path, NS_MEMINFO_PATH + 1, err);
+    int r = mount_bind(path, &NS_MEMINFO_PATH[1], err);
     (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s" NS_CGROUP_SUFFIX, spec->id);
     return r < 0 ? r : mount_bind(path, NS_OWN_SYS "/fs/cgroup", err);
 }

@@ -425,11 +425,12 @@ static void sample_row(const struct option_row *row)
 
 void options_sample(void)
 {
-    (void)fputs("# Settings of warrend: 'name = value' lines, read when it starts. An option on its\n"
-                "# command line wins over the variable WARREN_NAME, and that one over this file.\n"
-                "# Each setting is shown with its default, or with the form of its value (in\n"
-                "# capitals) where it has none. Take the '#' before its name away to change it.\n",
-                stdout);
+    (void)fputs(
+        "# Settings of warrend: 'name = value' lines, read when it starts. An option on its\n"
+        "# command line wins over the variable WARREN_NAME, and that one over this file.\n"
+        "# Each setting is shown with its default, or with the form of its value (in\n"
+        "# capitals) where it has none. Take the '#' before its name away to change it.\n",
+        stdout);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (strcmp(rows[i].name, "config") != 0) /* a file cannot name another */
             sample_row(&rows[i]);

@@ -290,7 +290,7 @@ static int read_boot(struct story *s, struct err *err)
     (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)s->d->pid);
     _cleanup_fd_ int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     _cleanup_fd_ int fd =
-        root < 0 ? -1 : (int)syscall(SYS_openat2, root, NS_BOOT_PATH + 1, &how, sizeof(how));
+        root < 0 ? -1 : (int)syscall(SYS_openat2, root, &NS_BOOT_PATH[1], &how, sizeof(how));
     if (fd < 0 || fd_read_full(fd, text, NS_BOOT_SIZE) < 0)
         return err_set(err, EIO, "cannot read the sandbox's boot id");
     text[NS_BOOT_SIZE - 1] = '\0'; /* the end of its line */

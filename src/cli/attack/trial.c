@@ -3,7 +3,8 @@
 
 #include "cli/attack/attack.h"
 
-static void say(struct trial *t, enum trial_verdict verdict, const char *fmt, va_list ap)
+_printf_(3, 0) static void say(struct trial *t, enum trial_verdict verdict, const char *fmt,
+                               va_list ap)
 {
     if (t->said && t->verdict == TRIAL_BROKE)
         return;
