@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/oom.h"
 #include "cell/ns_boot.h"
+#include "cell/ns_cpus.h"
 #include "cell/ns_private.h"
 #include "cell/ns_show.h"
 #include "cell/ns_size.h"
@@ -104,7 +105,8 @@ int ns_prepare(const struct ns_host *host, const struct ns_spec *spec, struct ns
                struct err *err)
 {
     int go[2] = { -1, -1 }, status[2] = { -1, -1 };
-    int r = ns_boot_put(host, spec->id, "", NS_TIME_START_S, err);
+    int r = ns_boot_put(host, spec->id, "", NS_TIME_START_S,
+                        ns_cpus_shown(spec->limits->cpu_millis), err);
     if (r == 0)
         r = ns_size_put(host, spec->id, spec->limits, err);
     if (r < 0)

@@ -9,12 +9,12 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "cell/ns_cpus.h"
 #include "cell/ns_private.h"
 #include "cell/ns_size.h"
 
-#define VERSION_AT 14         /* of a random UUID: always '4' */
-#define VARIANT_AT 19         /* one of 8, 9, a, b */
-#define STAT_MAX (512 * 1024) /* a line for each of 8,192 cpus, the most that Linux is built for */
+#define VERSION_AT 14 /* of a random UUID: always '4' */
+#define VARIANT_AT 19 /* one of 8, 9, a, b */
 
 /* Where a UUID has its dashes. */
 static bool is_dash(size_t at)
@@ -47,23 +47,6 @@ static int make_text(char out[NS_BOOT_SIZE])
     return 0;
 }
 
-/* The cell sees how many processors there are, and zeros for the host's use of them. */
-static int print_stat(int64_t booted_s, struct buf *b)
-{
-    static const char zeros[] = " 0 0 0 0 0 0 0 0 0 0\n";
-    static long cpus; /* asked once: the answer comes from a file */
-    int r = buf_printf(b, "cpu %s", zeros);
-    if (!cpus)
-        cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    for (long i = 0; r >= 0 && i < cpus; i++)
-        r = buf_printf(b, "cpu%ld%s", i, zeros);
-    return r < 0 ? r
-                 : buf_printf(b,
-                              "intr 0\nctxt 0\nbtime %lld\nprocesses 1\nprocs_running 1\n"
-                              "procs_blocked 0\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n",
-                              (long long)booted_s);
-}
-
 /* A new file each time: a process that has the old one open goes on reading that. */
 static int put_file(const struct ns_host *h, const char *name, const char *text, size_t n)
 {
@@ -73,10 +56,10 @@ static int put_file(const struct ns_host *h, const char *name, const char *text,
 }
 
 int ns_boot_put(const struct ns_host *h, const char *id, const char *known, int64_t uptime_s,
-                struct err *err)
+                unsigned cpus, struct err *err)
 {
     char text[NS_BOOT_SIZE + 1], stat[NS_PATH_SIZE];
-    _cleanup_(buf_done) struct buf b = BUF_INIT(STAT_MAX);
+    _cleanup_(buf_done) struct buf b = BUF_INIT(NS_CPUS_TEXT_MAX);
     int r = 0;
     if (known[0])
         (void)snprintf(text, sizeof(text), "%s", known);
@@ -88,7 +71,7 @@ int ns_boot_put(const struct ns_host *h, const char *id, const char *known, int6
     (void)snprintf(stat, sizeof(stat), "%s" NS_STAT_SUFFIX, id);
     r = put_file(h, id, text, NS_BOOT_SIZE);
     if (r >= 0)
-        r = print_stat((int64_t)time(NULL) - uptime_s, &b);
+        r = ns_cpus_print_stat(cpus, (long long)(time(NULL) - uptime_s), &b);
     if (r >= 0)
         r = put_file(h, stat, b.data, b.len);
     return r < 0 ? err_set(err, -r, "cannot make a boot id") : 0;

@@ -122,19 +122,28 @@ static int show_boot(const struct ns_spec *spec, struct err *err)
 {
     char path[NS_PATH_SIZE];
     (void)snprintf(path, sizeof(path), NS_BOOT_SHOWN "/%s", spec->id);
-    int r = mount_bind(path, &NS_BOOT_PATH[1], err);
-    (void)snprintf(path, sizeof(path), NS_BOOT_SHOWN "/%s" NS_STAT_SUFFIX, spec->id);
-    return r < 0 ? r : mount_bind(path, &NS_STAT_PATH[1], err);
+    return mount_bind(path, &NS_BOOT_PATH[1], err);
 }
 
 /* From the writable mount: the keeper rewrites these through the cell (ns_size.h). */
 static int show_size(const struct ns_spec *spec, struct err *err)
 {
+    static const struct {
+        const char *suffix, *at;
+    } files[] = {
+        { NS_MEMINFO_SUFFIX, &NS_MEMINFO_PATH[1] },
+        { NS_CPUINFO_SUFFIX, &NS_CPUINFO_PATH[1] },
+        { NS_STAT_SUFFIX, &NS_STAT_PATH[1] },
+        { NS_CGROUP_SUFFIX, NS_OWN_SYS "/fs/cgroup" },
+        { NS_ONLINE_SUFFIX, NS_OWN_SYS "/devices/system/cpu/online" },
+    };
     char path[NS_PATH_SIZE];
-    (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s" NS_MEMINFO_SUFFIX, spec->id);
-    int r = mount_bind(path, &NS_MEMINFO_PATH[1], err);
-    (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s" NS_CGROUP_SUFFIX, spec->id);
-    return r < 0 ? r : mount_bind(path, NS_OWN_SYS "/fs/cgroup", err);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++) {
+        (void)snprintf(path, sizeof(path), NS_BOOT_DIR "/%s%s", spec->id, files[i].suffix);
+        r = mount_bind(path, files[i].at, err);
+    }
+    return r;
 }
 
 static int loopback_up(struct err *err)

@@ -19,8 +19,10 @@
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
 
-#define TEXT_SIZE 2048       /* a meminfo has some 900 bytes */
-#define VALUE_SIZE 48        /* two numbers and a blank */
+#define TEXT_SIZE 2048     /* a meminfo has some 900 bytes */
+#define VALUE_SIZE 48      /* two numbers and a blank */
+#define STAT_TAIL_SIZE 256 /* of /proc/stat: what follows the processors' lines */
+#define BOOTED "\nbtime "
 #define CPU_PERIOD_US 100000 /* as in kernel/cgroup.c */
 
 enum file { CONTROLLERS, CPU_MAX, CURRENT, HIGH, MEMORY_MAX, SWAP_MAX, PIDS_MAX, FILES };
@@ -36,9 +38,11 @@ static const char *const names[FILES] = {
 
 const char *ns_size_suffix(const char *path)
 {
-    return strcmp(path, NS_MEMINFO_PATH) == 0  ? NS_MEMINFO_SUFFIX
-           : strcmp(path, NS_CGROUP_PATH) == 0 ? NS_CGROUP_SUFFIX
-                                               : NULL;
+    return strcmp(path, NS_MEMINFO_PATH) == 0   ? NS_MEMINFO_SUFFIX
+           : strcmp(path, NS_CGROUP_PATH) == 0  ? NS_CGROUP_SUFFIX
+           : strcmp(path, NS_CPUINFO_PATH) == 0 ? NS_CPUINFO_SUFFIX
+           : strcmp(path, NS_ONLINE_PATH) == 0  ? NS_ONLINE_SUFFIX
+                                                : NULL;
 }
 
 /* ---- what they say ---- */
@@ -155,6 +159,15 @@ static int make_group(int boots, const char *name, const struct cgroup_limits *l
     return r;
 }
 
+/* The files of what `print` says of so many processors. */
+static int make_cpus(int boots, const char *name, unsigned cpus,
+                     int (*print)(unsigned cpus, struct buf *b))
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(NS_CPUS_TEXT_MAX);
+    int r = print(cpus, &b);
+    return r < 0 ? r : make_file(boots, name, b.data);
+}
+
 int ns_size_put(const struct ns_host *h, const char *id, const struct cgroup_limits *l,
                 struct err *err)
 {
@@ -165,14 +178,25 @@ int ns_size_put(const struct ns_host *h, const char *id, const struct cgroup_lim
     (void)snprintf(name, sizeof(name), "%s" NS_CGROUP_SUFFIX, id);
     if (r >= 0)
         r = make_group(h->boots, name, l);
+    const unsigned cpus = ns_cpus_shown(l->cpu_millis);
+    (void)snprintf(name, sizeof(name), "%s" NS_CPUINFO_SUFFIX, id);
+    if (r >= 0)
+        r = make_cpus(h->boots, name, cpus, ns_cpus_print_info);
+    (void)snprintf(name, sizeof(name), "%s" NS_ONLINE_SUFFIX, id);
+    if (r >= 0)
+        r = make_cpus(h->boots, name, cpus, ns_cpus_print_online);
     return r < 0 ? err_set(err, -r, "cannot make what '%s' sees of its limits", id) : 0;
 }
 
 void ns_size_drop(const struct ns_host *h, const char *id)
 {
+    static const char *const suffixes[] = { NS_MEMINFO_SUFFIX, NS_CPUINFO_SUFFIX,
+                                            NS_ONLINE_SUFFIX };
     char name[NS_PATH_SIZE];
-    (void)snprintf(name, sizeof(name), "%s" NS_MEMINFO_SUFFIX, id);
-    (void)unlinkat(h->boots, name, 0);
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
+        (void)snprintf(name, sizeof(name), "%s%s", id, suffixes[i]);
+        (void)unlinkat(h->boots, name, 0);
+    }
     for (size_t i = 0; i < FILES; i++) {
         (void)snprintf(name, sizeof(name), "%s" NS_CGROUP_SUFFIX "/%s", id, names[i]);
         (void)unlinkat(h->boots, name, 0);
@@ -207,8 +231,10 @@ static int open_root(pid_t pid)
 static int rewrite(int root, const char *path, const char *text)
 {
     _cleanup_fd_ int fd = open_inside(root, path, O_WRONLY);
+    if (fd == -ENOENT || fd == -EROFS) /* as older cells have it */
+        return 0;
     if (fd < 0)
-        return fd == -ENOENT ? 0 : fd;
+        return fd;
     if (pwrite(fd, text, strlen(text), 0) < 0 || ftruncate(fd, (off_t)strlen(text)) < 0)
         return -errno;
     return 0;
@@ -236,6 +262,39 @@ int ns_size_use(pid_t pid, uint64_t used_bytes, uint64_t cache_bytes)
     return r < 0 ? r : rewrite(root, NS_MEMINFO_PATH, text);
 }
 
+/* The time of the boot stays as it was written: it is in the last lines. */
+static int rewrite_stat(int root, unsigned cpus, struct buf *b)
+{
+    char tail[STAT_TAIL_SIZE] = "";
+    struct stat sb;
+    _cleanup_fd_ int fd = open_inside(root, NS_STAT_PATH, O_RDONLY);
+    if (fd < 0 || fstat(fd, &sb) < 0)
+        return 0;
+    off_t from = sb.st_size > STAT_TAIL_SIZE ? sb.st_size - STAT_TAIL_SIZE : 0;
+    if (pread(fd, tail, sizeof(tail) - 1, from) < 0)
+        return -errno;
+    const char *at = strstr(tail, BOOTED);
+    if (!at)
+        return 0;
+    buf_clear(b);
+    int r = ns_cpus_print_stat(cpus, strtoll(at + strlen(BOOTED), NULL, 10), b);
+    return r < 0 ? r : rewrite(root, NS_STAT_PATH, b->data);
+}
+
+static int rewrite_cpus(int root, unsigned cpus)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(NS_CPUS_TEXT_MAX);
+    int r = ns_cpus_print_info(cpus, &b);
+    if (r >= 0)
+        r = rewrite(root, NS_CPUINFO_PATH, b.data);
+    buf_clear(&b);
+    if (r >= 0)
+        r = ns_cpus_print_online(cpus, &b);
+    if (r >= 0)
+        r = rewrite(root, NS_ONLINE_PATH, b.data);
+    return r < 0 ? r : rewrite_stat(root, cpus, &b);
+}
+
 int ns_size_limit(pid_t pid, const struct cgroup_limits *l)
 {
     char text[VALUE_SIZE];
@@ -248,6 +307,8 @@ int ns_size_limit(pid_t pid, const struct cgroup_limits *l)
     if (r == 0 && l->cpu_millis) {
         print_cpu_max(l->cpu_millis, text);
         r = rewrite(root, NS_CGROUP_PATH "/cpu.max", text);
+        if (r == 0)
+            r = rewrite_cpus(root, ns_cpus_shown(l->cpu_millis));
     }
     if (r == 0 && l->pids) {
         print_number(l->pids, text);

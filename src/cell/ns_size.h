@@ -1,6 +1,7 @@
-/* ns_size - the size of the machine that a cell sees: /proc/meminfo, and /sys/fs/cgroup as cgroup v2 has it.
+/* ns_size - the size of the machine that a cell sees: /proc/meminfo, its processors (ns_cpus.h), and /sys/fs/cgroup
+ * as cgroup v2 has it.
  *
- * The kernel shows every cell the host's memory, and programs that size themselves by it are killed at the cell's
+ * The kernel shows every cell the host's, and programs that size themselves by it are killed at the cell's
  * limit. So each cell has files of its own there, on v1 and on v2 hosts alike, with its limits as the machine's size. They are
  * written when the cell is made and rewritten in place when its limits change or its use is read: the kernel does not
  * fill them, so use is as of then. The host's root owns them, an id without a name inside: nobody there can write
@@ -10,11 +11,14 @@
 #include <sys/types.h>
 
 #include "cell/ns.h"
+#include "cell/ns_cpus.h"
 
 #define NS_MEMINFO_PATH "/proc/meminfo" /* inside */
 #define NS_CGROUP_PATH "/sys/fs/cgroup"
 #define NS_MEMINFO_SUFFIX ".meminfo" /* in NS_BOOT_DIR: behind the cell's id */
 #define NS_CGROUP_SUFFIX ".cgroup"
+#define NS_CPUINFO_SUFFIX ".cpuinfo"
+#define NS_ONLINE_SUFFIX ".online"
 
 /* What the name in NS_BOOT_DIR ends with of the stand-in for `path`; NULL: none. */
 const char *ns_size_suffix(const char *path);

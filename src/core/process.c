@@ -7,6 +7,7 @@
 #include "core/grant.h"
 #include "core/init_conn.h"
 #include "core/process_decode.h"
+#include "core/spec.h"
 #include "core/trust.h"
 
 #define WRITE_STALL_MS 30000              /* a process that leaves its stdin alone for this long */
@@ -45,7 +46,17 @@ static int put_env(struct buf *b, struct buf *text, const char *name, const char
     return r < 0 ? r : wire_put(b, WIRE_T_ENV, text->data, text->len);
 }
 
-/* Below all that anybody says: where programs find the sandbox's own authority. */
+/* Below all that anybody says. */
+static int put_default(struct buf *b, struct buf *text, const struct sandbox *s,
+                       const struct process_spec *spec, const char *name, const char *value)
+{
+    return pairs_get(&spec->env, name) || pairs_get(&s->spec.env, name) ||
+                   pairs_get(&s->spec.image_env, name)
+               ? 0
+               : put_env(b, text, name, value);
+}
+
+/* Where programs find the sandbox's own authority. */
 static int put_trust(struct buf *b, struct buf *text, const struct sandbox *s,
                      const struct process_spec *spec)
 {
@@ -54,9 +65,22 @@ static int put_trust(struct buf *b, struct buf *text, const struct sandbox *s,
     const struct trust_variable *v =
         grant_intercepts(s->spec.bindings) ? trust_variables(&n) : NULL;
     for (size_t i = 0; i < n && r >= 0; i++)
-        if (!pairs_get(&spec->env, v[i].name) && !pairs_get(&s->spec.env, v[i].name) &&
-            !pairs_get(&s->spec.image_env, v[i].name))
-            r = put_env(b, text, v[i].name, v[i].value);
+        r = put_default(b, text, s, spec, v[i].name, v[i].value);
+    return r;
+}
+
+/* How many threads to start, for programs that count the processors they may run on (nproc, OpenMP, Go): a limit of
+ * processor time does not show there. The files that others count in are the cell's to show (cell/ns_cpus.h). */
+static int put_threads(struct buf *b, struct buf *text, const struct sandbox *s,
+                       const struct process_spec *spec)
+{
+    static const char *const names[] = { "OMP_NUM_THREADS", "GOMAXPROCS" };
+    char value[16];
+    unsigned cpus = spec_cpus_shown(&s->spec);
+    int r = 0;
+    (void)snprintf(value, sizeof(value), "%u", cpus);
+    for (size_t i = 0; cpus && i < ARRAY_LEN(names) && r >= 0; i++)
+        r = put_default(b, text, s, spec, names[i], value);
     return r;
 }
 
@@ -72,6 +96,8 @@ static int put_spec(struct buf *b, const struct sandbox *s, const struct process
         r = wire_put_str(b, WIRE_T_ARGV, *a);
     if (r >= 0)
         r = put_trust(b, &text, s, spec);
+    if (r >= 0)
+        r = put_threads(b, &text, s, spec);
     const struct pairs *below = &s->spec.image_env;
     for (size_t i = 0; i < below->n && r >= 0; i++)
         if (!pairs_get(env, below->names[i]) && !pairs_get(&spec->env, below->names[i]))

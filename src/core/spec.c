@@ -142,6 +142,13 @@ static void count_cpus(void)
     cpus = n > 0 ? (unsigned)n : 1;
 }
 
+unsigned spec_cpus_shown(const struct sandbox_spec *spec)
+{
+    unsigned n = spec->cpu_millis / 1000 + (spec->cpu_millis % 1000 != 0);
+    (void)pthread_once(&cpus_once, count_cpus);
+    return n < cpus ? n : 0;
+}
+
 static bool env_name_valid(const char *name)
 {
     for (const char *p = name; *p; p++) {

@@ -21,6 +21,8 @@ int spec_take_image(const struct sandbox_spec *asked, const struct image_config 
 /* -EINVAL, invalid_field: names the member and what it may be. */
 int spec_check(const struct sandbox_spec *spec, struct err *err);
 struct keeper_limits spec_limits(const struct sandbox_spec *spec);
+/* How many processors its limit keeps busy; 0: as many as the host has. */
+unsigned spec_cpus_shown(const struct sandbox_spec *spec);
 
 /* mounts.c: parts of the above. Each -ENOMEM; what cannot be read is -EPROTO. */
 int mounts_copy(const struct sandbox_spec *from, struct sandbox_spec *to);

@@ -239,6 +239,7 @@ static int set_stage(struct story *s, struct err *err)
         r = show_images(s, err);
     if (r == 0)
         r = put_root(s, err);
+    const struct keeper_limits *l = &s->m->req->limits;
     for (size_t i = 0; r == 0 && i < s->meta.nmounts; i++)
         if (s->meta.mounts[i].kind == META_VOLUME)
             r = put_volume(s, i, &s->meta.mounts[i], err);
@@ -247,8 +248,7 @@ static int set_stage(struct story *s, struct err *err)
         else if (s->meta.mounts[i].kind == META_BOOT) /* a copy's is its own */
             r = ns_boot_put(s->k->ns, s->m->req->id,
                             strcmp(s->meta.id, s->m->req->id) == 0 ? s->meta.boot : "",
-                            s->meta.uptime_s, err);
-    const struct keeper_limits *l = &s->m->req->limits;
+                            s->meta.uptime_s, ns_cpus_shown(l->cpu_millis), err);
     const struct cgroup_limits limits = { l->memory_bytes, l->cpu_millis, l->pids };
     return r < 0 ? r : ns_size_put(s->k->ns, s->m->req->id, &limits, err);
 }
@@ -262,7 +262,7 @@ static int place_of(const void *arg, size_t i, char *out, size_t size)
         [META_NOTHING] = NS_SHOW_DIR "/" NS_SHOW_NOTHING,
         [META_SHOWN] = NS_SHOW_DIR,
         [META_BOOT] = NS_BOOT_SHOWN,
-        [META_STAT] = NS_BOOT_SHOWN,
+        [META_STAT] = NS_BOOT_DIR,
         [META_SIZE] = NS_BOOT_DIR,
         [META_SHM] = shm,
     };
