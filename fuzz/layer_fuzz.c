@@ -96,7 +96,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 /* A directory with the tree in it and a file beside it, made once a process. */
 static const char *place(void)
 {
-    static char dir[] = "/tmp/warren-fuzz-XXXXXX";
+    static char dir[] = "/dev/shm/warren-fuzz-XXXXXX"; /* in memory: no disk is waited for */
     static int made;
     if (!made++ && !mkdtemp(dir))
         abort();
