@@ -224,6 +224,14 @@ static int report(struct unpacking *u, struct err *err)
     return 0;
 }
 
+/* Read on to the end of the body: archives are padded, and whoever sends the padding must find a reader. */
+static void drain(struct unpacking *u)
+{
+    const void *p;
+    while (on_read(u->a, u, &p) > 0)
+        ;
+}
+
 static int run(struct unpacking *u, const char *format, struct err *err)
 {
     struct archive_entry *ae = NULL;
@@ -238,8 +246,10 @@ static int run(struct unpacking *u, const char *format, struct err *err)
             return err_name(err, EINVAL, "invalid_archive", "it has over %d entries", ENTRIES_MAX);
         r = put_entry(u, ae, err);
     }
-    if (r >= 0)
+    if (r >= 0) {
+        drain(u);
         r = tree_put_end();
+    }
     /* Refused while we were sending: init says why. */
     if (r == -EPIPE || r == -ECONNRESET || r >= 0)
         return report(u, err);
