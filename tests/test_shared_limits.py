@@ -220,7 +220,9 @@ def test_sandboxes_go_before_the_daemon_when_memory_runs_out(daemon, api, tiny):
         effective = int(next(line for line in f if line.startswith("CapEff")).split()[1], 16)
     # Protecting a process needs CAP_SYS_RESOURCE: where root lacks it, the daemon stays below sandboxes all the same.
     able = bool(effective >> 24 & 1)
-    for program in "warrend", "warren-keeper", "warren-broker", "warren-launcher":
+    names = {pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in daemon.pids("warrend")}
+    assert names >= {"warrend", "warren-launcher"}  # launchers are forks of it, with its arguments
+    for program in "warrend", "warren-keeper", "warren-broker":
         # A process that is about to become a sandbox has the keeper's name for a moment.
         until(lambda: {oom_of(pid) for pid in daemon.pids(program)} == {-900 if able else 0}, program)
     if able:
