@@ -1,8 +1,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/batch.h"
 #include "cli/commands.h"
 #include "cli/object.h"
+#include "cli/xmem.h"
 
 struct rm_opts {
     bool force, all;
@@ -15,56 +17,78 @@ static const struct opt rm_table[] = {
       "Every stopped sandbox; with -f every one there is.", NULL },
 };
 
-static int check_stopped(struct cli *cli, const char *path, const char *id, struct err *err)
+struct removal {
+    struct cli *cli;
+    bool force;
+    int status;
+};
+
+static char *sandbox_path(const char *id)
 {
-    _cleanup_json_ json_t *s = NULL;
-    int r = cli_call(cli, "GET", path, NULL, &s, err);
-    if (r < 0)
-        return r;
-    if (strcmp(member_text(s, "state"), "running") == 0)
-        return err_set(err, EBUSY, "sandbox '%s' is running; stop it first, or `warren rm -f %s`",
-                       id, id);
-    return 0;
+    return api_path("sandboxes", id, NULL);
 }
 
-static int rm_one(struct cli *cli, const char *id, const void *opts, struct err *err)
+static void check_stopped(struct batch_item *item, void *arg)
 {
-    const struct rm_opts *o = opts;
-    _cleanup_free_ char *path = api_path("sandboxes", id, NULL);
-    char code[REQUEST_CODE_MAX] = "";
-    int r = o->force ? 0 : check_stopped(cli, path, id, err);
-    if (r < 0)
-        return r;
-    r = cli_call_code(cli, "DELETE", path, NULL, NULL, code, err);
-    if (r < 0 && o->force &&
-        (strcmp(code, "sandbox_not_found") == 0 || strcmp(code, "sandbox_gone") == 0))
-        return 0;
-    if (r < 0)
-        return r;
-    if (!cli->json)
-        (void)printf("%s\n", id);
-    return 0;
+    json_t *s = take_ptr(item->answer);
+    if (item->result == 0 && strcmp(member_text(s, "state"), "running") == 0)
+        item->result = err_set(&item->err, EBUSY,
+                               "sandbox '%s' is running; stop it first, or `warren rm -f %s`",
+                               item->name, item->name);
+    json_decref(s);
 }
 
-static int rm_all(struct cli *cli, const struct rm_opts *o)
+static bool was_gone(const struct batch_item *item)
 {
-    struct sandbox_query q = { .state = o->force ? NULL : "stopped" };
-    struct rm_opts each = { .force = true };
+    return strcmp(item->code, "sandbox_not_found") == 0 || strcmp(item->code, "sandbox_gone") == 0;
+}
+
+static void tell_removed(struct batch_item *item, void *arg)
+{
+    struct removal *rm = arg;
+    json_decref(item->answer);
+    if (item->result < 0 && !(rm->force && was_gone(item)))
+        rm->status = cli_fail(rm->cli, &item->err);
+    else if (item->result == 0 && !rm->cli->json)
+        (void)printf("%s\n", item->name);
+}
+
+static int remove_all(struct removal *rm, struct batch_item *items, size_t n)
+{
+    const struct batch check = { "GET", sandbox_path, check_stopped, NULL };
+    const struct batch removing = { "DELETE", sandbox_path, tell_removed, rm };
+    struct err err = ERR_INIT;
+    int r = rm->force ? 0 : batch_run(rm->cli, &check, items, n, &err);
+    if (r == 0)
+        r = batch_run(rm->cli, &removing, items, n, &err);
+    return r < 0 ? cli_fail(rm->cli, &err) : rm->status;
+}
+
+static int rm_named(struct cli *cli, bool force, int argc, char **argv)
+{
+    struct removal rm = { .cli = cli, .force = force };
+    _cleanup_free_ struct batch_item *items = xcalloc((size_t)argc, sizeof(*items));
+    for (int i = 0; i < argc; i++) {
+        items[i].name = argv[i];
+        if (!*argv[i])
+            items[i].result = err_set(&items[i].err, EINVAL, "an empty word names nothing");
+    }
+    return remove_all(&rm, items, (size_t)argc);
+}
+
+static int rm_all(struct cli *cli, bool running_too)
+{
+    const struct sandbox_query q = { .state = running_too ? NULL : "stopped" };
+    struct removal rm = { .cli = cli, .force = true };
     _cleanup_json_ json_t *list = NULL;
     struct err err = ERR_INIT;
-    const json_t *s;
-    size_t i;
-    int status = 0;
     if (sandboxes_list(cli, &q, &list, &err) < 0)
         return cli_fail(cli, &err);
-    json_array_foreach(list, i, s)
-    {
-        const char *id = member_text(s, "id");
-        err = (struct err)ERR_INIT;
-        if (*id && rm_one(cli, id, &each, &err) < 0)
-            status = cli_fail(cli, &err);
-    }
-    return status;
+    size_t n = json_array_size(list);
+    _cleanup_free_ struct batch_item *items = xcalloc(n, sizeof(*items));
+    for (size_t i = 0; i < n; i++)
+        items[i].name = member_text(json_array_get(list, i), "id");
+    return remove_all(&rm, items, n);
 }
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
@@ -74,7 +98,7 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
         return cli_usage(cli, "--all leaves nothing to name");
     if (!o->all && argc == 0)
         return cli_usage(cli, "say which sandboxes to delete, or --all");
-    return o->all ? rm_all(cli, o) : cli_each(cli, argc, argv, rm_one, o);
+    return o->all ? rm_all(cli, o->force) : rm_named(cli, o->force, argc, argv);
 }
 
 const struct command cmd_rm = {
@@ -84,7 +108,7 @@ const struct command cmd_rm = {
     .synopsis = "[OPTIONS] SANDBOX... | --all",
     .description =
         "Deletes each sandbox with everything in it and prints the word it was named by. There is "
-        "no way back. One that runs is only deleted with -f.",
+        "no way back. One that runs is only deleted with -f. Many are deleted at once.",
     .examples = (const struct example[]){ { "One, whatever it is doing", "warren rm -f box" },
                                           { "All that are stopped", "warren rm --all" },
                                           { "Everything", "warren rm --all -f" },
