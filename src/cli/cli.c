@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/colour.h"
 #include "cli/object.h"
 #include "cli/sanitise.h"
 #include "cli/term.h"
@@ -129,6 +130,14 @@ int cli_show(struct cli *cli, const char *collection, const char *name)
 
 /* ---- what people read ---- */
 
+static void say(enum colour colour, const char *text)
+{
+    _cleanup_free_ char *line = text_line(text);
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "%swarren:%s %s\n", colour_on(stderr, colour), colour_off(stderr, colour),
+                  line);
+}
+
 void cli_note(const char *fmt, ...)
 {
     va_list ap;
@@ -138,17 +147,15 @@ void cli_note(const char *fmt, ...)
     va_end(ap);
     if (n < 0)
         return;
-    _cleanup_free_ char *line = text_line(text);
+    say(COLOUR_NONE, text);
     free(text);
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "warren: %s\n", line);
 }
 
 int cli_fail(const struct cli *cli, const struct err *err)
 {
     term_restore();
     _cleanup_free_ char *text = typed_sentence(cli->command, err->msg);
-    cli_note("%s", text[0] ? text : strerror(err->code));
+    say(COLOUR_RED, text[0] ? text : strerror(err->code));
     return cli->command && cli->command->fail_status ? cli->command->fail_status : 1;
 }
 
@@ -160,7 +167,7 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     const struct command *c = cli->command;
-    cli_note("%s", text);
+    say(COLOUR_RED, text);
     if (c)
         (void)fprintf(stderr, "usage: warren %s %s\n`warren help %s` says more\n", c->name,
                       c->synopsis, c->name);
@@ -215,6 +222,13 @@ static int check_operands(const struct cli *cli, int n, char **operands)
     return 0;
 }
 
+static int choose_colour(const struct cli *cli, struct err *err)
+{
+    if (cli->color && colour_choose(cli->color) < 0)
+        return err_set(err, EINVAL, "--color is auto, always or never, not '%s'", cli->color);
+    return 0;
+}
+
 static int run_command(struct cli *cli, int argc, char **argv)
 {
     const struct command *c = cli->command;
@@ -224,6 +238,8 @@ static int run_command(struct cli *cli, int argc, char **argv)
     struct err err = ERR_INIT;
     int n = 0;
     int r = opts_parse(sets, ARRAY_LEN(sets), c->stop_after, argc, argv, operands, &n, &err);
+    if (r >= 0)
+        r = choose_colour(cli, &err);
     if (cli->help) {
         help_command(stdout, c);
         r = 0;
@@ -244,7 +260,8 @@ static int dispatch(struct cli *cli, int argc, char **argv)
     struct opt_set globals = { global_opts, global_opts_n, cli };
     struct err err = ERR_INIT;
     int n = 0, used = 0;
-    if (opts_parse(&globals, 1, 0, argc - 1, argv + 1, words, &n, &err) < 0)
+    if (opts_parse(&globals, 1, 0, argc - 1, argv + 1, words, &n, &err) < 0 ||
+        choose_colour(cli, &err) < 0)
         return cli_usage(cli, "%s", err.msg);
     if (cli->version) {
         (void)printf("warren %s\n", WARREN_VERSION);

@@ -19,6 +19,7 @@
 
 struct cli {
     const char *socket, *url, *key, *team; /* --socket, --url, --key, --team */
+    const char *color;                               /* --color */
     bool json, help, version;
     const struct command *command;
     struct client *client; /* cli_client */
@@ -90,7 +91,7 @@ int cli_show(struct cli *cli, const char *collection, const char *name);
 
 /* help.c */
 void help_overview(FILE *out);
-void help_screen(FILE *out); /* the commands by what they are about, on 24 lines of 80 columns */
+void help_screen(FILE *out); /* the commands by what one wants of them, on 40 lines of 80 columns */
 /* The commands whose name begins with argv[0], for who typed no more or something else; -ENOENT: none. */
 int help_group(int argc, char **argv);
 void help_command(FILE *out, const struct command *command);

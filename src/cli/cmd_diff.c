@@ -1,6 +1,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/colour.h"
 #include "cli/commands.h"
 #include "cli/object.h"
 #include "cli/sanitise.h"
@@ -65,14 +66,37 @@ static void put_row(struct listing *t, const json_t *c)
 /* ---- texts ---- */
 
 /* What a sandbox wrote goes to a terminal only when it is harmless there. */
-static void print_text(const char *text)
+static void print_harmless(const char *text, size_t n)
 {
     _cleanup_(buf_done) struct buf out = BUF_INIT(4u << 20);
     struct sanitiser s = { 0 };
     if (!isatty(STDOUT_FILENO))
-        (void)fputs(text, stdout);
-    else if (sanitise(&s, text, strlen(text), &out) >= 0 && sanitise_end(&s, &out) >= 0 && out.len)
+        (void)fwrite(text, 1, n, stdout);
+    else if (sanitise(&s, text, n, &out) >= 0 && sanitise_end(&s, &out) >= 0 && out.len)
         (void)fwrite(out.data, 1, out.len, stdout);
+}
+
+static enum colour colour_of_line(const char *line)
+{
+    switch (*line) {
+    case '+': return COLOUR_GREEN;
+    case '-': return COLOUR_RED;
+    case '@': return COLOUR_CYAN;
+    default: return COLOUR_NONE;
+    }
+}
+
+static void print_text(const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n"), end = text[n] == '\n';
+        enum colour colour = colour_of_line(text);
+        (void)fputs(colour_on(stdout, colour), stdout);
+        print_harmless(text, n);
+        (void)fputs(colour_off(stdout, colour), stdout);
+        (void)fputs(end ? "\n" : "", stdout);
+        text += n + end;
+    }
 }
 
 static void print_change(const json_t *c)
@@ -80,7 +104,8 @@ static void print_change(const json_t *c)
     _cleanup_free_ char *path = text_line(member_text(c, "path"));
     const char *change = member_text(c, "change"), *state = member_text(c, "text_state");
     bool added = *change == 'a', removed = *change == 'r';
-    (void)printf("diff a%s b%s\n", path, path);
+    (void)printf("%sdiff a%s b%s%s\n", colour_on(stdout, COLOUR_BOLD), path, path,
+                 colour_off(stdout, COLOUR_BOLD));
     if (added || removed)
         (void)printf("%s %s, mode %s\n", change, member_text(c, "type"),
                      member_text(c, added ? "mode" : "mode_before"));

@@ -1,6 +1,6 @@
 #include <string.h>
-#include <unistd.h>
 
+#include "cli/colour.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
 #include "cli/object.h"
@@ -23,22 +23,19 @@ static const char *mark_name(enum finding_mark mark)
     return mark == FINDING_OK ? "ok" : mark == FINDING_WARN ? "warning" : "missing";
 }
 
-static const char *mark_colour(enum finding_mark mark)
+static enum colour mark_colour(enum finding_mark mark)
 {
-    const char *no = getenv("NO_COLOR");
-    if (!isatty(STDOUT_FILENO) || (no && *no))
-        return "";
-    return mark == FINDING_OK ? "\x1b[32m" : mark == FINDING_WARN ? "\x1b[33m" : "\x1b[31m";
+    return mark == FINDING_OK ? COLOUR_GREEN : mark == FINDING_WARN ? COLOUR_YELLOW : COLOUR_RED;
 }
 
 static void print_line(enum finding_mark mark, const char *name, const char *detail,
                        const char *how)
 {
-    const char *colour = mark_colour(mark);
+    enum colour colour = mark_colour(mark);
     _cleanup_free_ char *label = text_line(name);
     _cleanup_free_ char *text = text_line(detail);
-    (void)printf("%s%s%s %-16s %s\n", colour, mark_text(mark), *colour ? "\x1b[0m" : "", label,
-                 text);
+    (void)printf("%s%s%s %-16s %s\n", colour_on(stdout, colour), mark_text(mark),
+                 colour_off(stdout, colour), label, text);
     if (*how)
         (void)printf("  %-16s -> %s\n", "", how);
 }

@@ -27,7 +27,7 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
         { "NAME", false },  { "SIZE", true }, { "SHARED", true },
-        { "LAYERS", true }, { "AGE", true },  { "ID", false },
+        { "LAYERS", true }, { "AGE", true },  { "ID", COLUMN_ID },
     };
     static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("images", NULL);

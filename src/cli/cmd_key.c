@@ -52,8 +52,8 @@ static void put_row(struct listing *t, const json_t *key)
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
-        { "ID", false },   { "NAME", false }, { "TEAM", false },
-        { "ROLE", false }, { "AGE", true },   { "LAST USED", true },
+        { "ID", COLUMN_ID }, { "NAME", false }, { "TEAM", false },
+        { "ROLE", false },   { "AGE", true },   { "LAST USED", true },
     };
     static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("keys", NULL);

@@ -81,8 +81,8 @@ static void put_row(struct listing *t, const json_t *s)
 }
 
 static const struct column columns[] = {
-    { "ID", false },  { "NAME", false },  { "STATE", false }, { "IMAGE", false },
-    { "CPUS", true }, { "MEMORY", true }, { "AGE", true },    { "METADATA", false },
+    { "ID", COLUMN_ID }, { "NAME", false },  { "STATE", COLUMN_STATE }, { "IMAGE", false },
+    { "CPUS", true },    { "MEMORY", true }, { "AGE", true },           { "METADATA", false },
 };
 static const struct table table = TABLE(columns, put_row);
 

@@ -77,7 +77,7 @@ static void put_state(struct listing *t, const json_t *p)
 static void print_table(const json_t *list, bool all)
 {
     static const struct column columns[] = {
-        { "PROCESS", true }, { "PID", true },    { "USER", false }, { "STATE", false },
+        { "PROCESS", true }, { "PID", true },    { "USER", false }, { "STATE", COLUMN_STATE },
         { "CPU", true },     { "MEMORY", true }, { "AGE", true },   { "COMMAND", false },
     };
     struct listing t;

@@ -70,7 +70,7 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
         { "SECRET", false },
-        { "ID", false },
+        { "ID", COLUMN_ID },
         { "VERSION", true },
         { "CHANGED", true },
     };

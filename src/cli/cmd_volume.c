@@ -95,7 +95,7 @@ static void put_row(struct listing *t, const json_t *o)
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
-        { "VOLUME", false },   { "ID", false }, { "SIZE", true },
+        { "VOLUME", false },   { "ID", COLUMN_ID }, { "SIZE", true },
         { "SANDBOXES", true }, { "AGE", true },
     };
     static const struct table table = TABLE(columns, put_row);

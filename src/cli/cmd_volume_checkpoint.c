@@ -45,7 +45,7 @@ static void put_row(struct listing *t, const json_t *o)
 static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
 {
     static const struct column columns[] = {
-        { "CHECKPOINT", false }, { "ID", false }, { "AGE", true }, { "COMMENT", false }
+        { "CHECKPOINT", false }, { "ID", COLUMN_ID }, { "AGE", true }, { "COMMENT", false }
     };
     static const struct table table = TABLE(columns, put_row);
     _cleanup_free_ char *path = api_path("volumes", argv[0], "checkpoints", NULL);

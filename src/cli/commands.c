@@ -13,6 +13,9 @@ const struct opt global_opts[] = {
       "An API key. WARREN_API_KEY is better: other users can read your command lines.", NULL },
     { 0, "team", OPT_TEXT, offsetof(struct cli, team), "NAME",
       "For the operator: work for this team. WARREN_TEAM says the same.", "@team" },
+    { 0, "color", OPT_TEXT, offsetof(struct cli, color), "WHEN",
+      "Colour: auto (on a terminal, unless NO_COLOR is set), always or never.",
+      "auto always never" },
     { 'h', "help", OPT_FLAG, offsetof(struct cli, help), NULL, "Explain the command.", NULL },
     { 'V', "version", OPT_FLAG, offsetof(struct cli, version), NULL, "Show the version.", NULL },
 };

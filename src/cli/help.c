@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/colour.h"
 #include "cli/sanitise.h"
 #include "cli/term.h"
 #include "cli/xmem.h"
 
 #define PAGE_WIDTH 88 /* wider lines are hard to read */
-#define INDENT 7      /* as man pages have it */
+#define SCREEN_WIDTH 80
+#define INDENT 7 /* as man pages have it */
 #define OPTION_INDENT 15
 
 struct page {
@@ -21,10 +23,9 @@ struct page {
 static struct page page_of(FILE *out)
 {
     size_t width = term_width(fileno(out));
-    const char *no = getenv("NO_COLOR");
     return (struct page){ .out = out,
                           .width = width >= 40 && width < PAGE_WIDTH ? width : PAGE_WIDTH,
-                          .bold = width > 0 && !(no && *no) };
+                          .bold = colour_wanted(out) };
 }
 
 static void heading(const struct page *p, const char *text)
@@ -181,31 +182,71 @@ void help_overview(FILE *out)
                        "\n`warren help COMMAND` explains one.\n");
 }
 
+/* A command of the screen: its summary is its row's; of a family of commands it stands here. */
+struct screen_row {
+    const char *word, *summary;
+};
+
+#define SCREEN_ROWS_MAX 6
+
+struct screen_group {
+    const char *title, *more; /* more commands for the same end */
+    struct screen_row rows[SCREEN_ROWS_MAX];
+};
+
+static const struct screen_group screen[] = {
+    { "Run a program",
+      "attach kill wait",
+      { { "run", NULL }, { "exec", NULL }, { "shell", NULL }, { "ps", NULL }, { "logs", NULL } } },
+    { "Keep a sandbox",
+      "get update rename restart pause resume lease",
+      { { "create", NULL }, { "ls", NULL }, { "stop", NULL }, { "start", NULL }, { "rm", NULL } } },
+    { "Copy and change files",
+      "changes",
+      { { "cp", NULL }, { "files", "Look at, search, change and watch files of a sandbox" } } },
+    { "Choose what it starts from",
+      "commit",
+      { { "image", "Build, pull, import and look at images" },
+        { "template", "Images with a program that is ready at once" } } },
+    { "Go back in time",
+      "diff restore promote archive",
+      { { "checkpoint", "Keep a running sandbox as it is now" }, { "fork", NULL } } },
+    { "Reach it, and let it reach",
+      "bindings ports token name blast",
+      { { "forward", NULL },
+        { "net", "What a sandbox may reach, and what it tried to" },
+        { "secret", "Values that go in and are never shown" },
+        { "volume", "Files that outlive sandboxes" } } },
+    { "Look after it",
+      "team usage events ca env version completion",
+      { { "doctor", NULL },
+        { "attack", NULL },
+        { "key", "Make, list and revoke API keys" } } },
+};
+
+static const char *summary_of(const char *word)
+{
+    for (size_t i = 0; i < commands_n; i++)
+        if (strcmp(commands[i]->name, word) == 0)
+            return commands[i]->summary;
+    return "";
+}
+
 void help_screen(FILE *out)
 {
-    static const char *const groups[][2] = {
-        { "programs", "run exec shell ps logs attach kill wait" },
-        { "sandboxes", "create ls get update rename start stop restart pause resume rm" },
-        { "files", "cp files changes" },
-        { "images", "image commit template" },
-        { "time", "checkpoint restore fork diff promote archive lease" },
-        { "network", "net bindings forward ports token name blast" },
-        { "storage", "volume secret" },
-        { "teams", "team key usage events" },
-        { "this host", "doctor attack ca env version completion help" },
-    };
-    struct page p = page_of(out);
-    (void)fputs("warren - isolated Linux computers in milliseconds\n\n", out);
-    for (size_t i = 0; i < ARRAY_LEN(groups); i++)
-        (void)fprintf(out, p.bold ? "  \x1b[1m%-11s\x1b[0m%s\n" : "  %-11s%s\n", groups[i][0],
-                      groups[i][1]);
-    (void)fputs("\n"
-                "  warren run echo hello          a program in a sandbox of its own\n"
-                "  warren run -it bash            a shell, gone afterwards\n"
-                "  warren create --name box       a sandbox that stays\n"
-                "  warren exec box python3 -V     a program in it\n"
-                "  warren doctor                  what this machine offers and lacks\n"
-                "\n`warren help` lists every command, `warren help COMMAND` explains one.\n",
+    (void)fputs("warren - isolated Linux computers in milliseconds: `warren COMMAND ...`\n", out);
+    for (size_t g = 0; g < ARRAY_LEN(screen); g++) {
+        (void)fprintf(out, "%s%s%s%s   also: %s%s\n", colour_on(out, COLOUR_BOLD), screen[g].title,
+                      colour_off(out, COLOUR_BOLD), colour_on(out, COLOUR_DIM), screen[g].more,
+                      colour_off(out, COLOUR_DIM));
+        for (size_t i = 0; i < SCREEN_ROWS_MAX && screen[g].rows[i].word; i++) {
+            const struct screen_row *row = &screen[g].rows[i];
+            const char *summary = row->summary ? row->summary : summary_of(row->word);
+            (void)fprintf(out, "  %-11s%.*s\n", row->word, SCREEN_WIDTH - 13, summary);
+        }
+    }
+    (void)fputs("First: `warren run -it bash`. More: `warren help` lists every command, `warren\n"
+                "help COMMAND` explains one, and `warren image` lists the commands about images.\n",
                 out);
 }
 

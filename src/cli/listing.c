@@ -1,10 +1,11 @@
 #include "cli/listing.h"
 
+#include "cli/colour.h"
 #include "cli/sanitise.h"
 #include "cli/xmem.h"
 
 #define GAP 2       /* blanks between columns */
-#define LEAST_CUT 8 /* a last column narrower than this is not worth cutting to */
+#define CUT_LEAST 8 /* a column that is narrower than this is not worth cutting */
 
 void listing_init(struct listing *t, const struct column *columns, size_t ncolumns)
 {
@@ -41,11 +42,11 @@ static void pad(FILE *out, size_t n)
     (void)fprintf(out, "%*s", (int)n, "");
 }
 
-/* Print at most max columns (0: all) of text, without cutting a character in two. */
+/* Print at most max columns of text, without cutting a character in two. */
 static void print_cut(FILE *out, const char *text, size_t max)
 {
     size_t width = text_width(text);
-    if (max == 0 || width <= max) {
+    if (width <= max) {
         (void)fputs(text, out);
         return;
     }
@@ -57,25 +58,58 @@ static void print_cut(FILE *out, const char *text, size_t max)
     (void)fprintf(out, "%.*s...", (int)(p - text), text);
 }
 
-static void print_row(const struct listing *t, FILE *out, char *const *cells, const size_t *widths,
-                      size_t width)
+static void print_row(const struct listing *t, FILE *out, char *const *cells, const size_t *widths)
 {
-    size_t at = 0;
     for (size_t c = 0; c < t->ncolumns; c++) {
         const char *text = cells ? cells[c] : t->columns[c].title;
+        enum colour colour = !cells                               ? COLOUR_BOLD
+                             : t->columns[c].kind == COLUMN_STATE ? colour_of_state(text)
+                                                                  : COLOUR_NONE;
         bool last = c + 1 == t->ncolumns;
-        size_t blank = widths[c] - text_width(text);
-        if (t->columns[c].right)
+        size_t width = text_width(text), blank = widths[c] > width ? widths[c] - width : 0;
+        if (t->columns[c].kind == COLUMN_NUMBER)
             pad(out, blank);
-        size_t room = width > at ? width - at : 0;
-        print_cut(out, text, last && room >= LEAST_CUT ? room : 0);
-        if (!t->columns[c].right && !last)
+        (void)fputs(colour_on(out, colour), out);
+        print_cut(out, text, widths[c]);
+        (void)fputs(colour_off(out, colour), out);
+        if (t->columns[c].kind != COLUMN_NUMBER && !last)
             pad(out, blank);
         if (!last)
             pad(out, GAP);
-        at += widths[c] + GAP;
     }
     (void)fputc('\n', out);
+}
+
+/* How far a column may be cut; its own width where it stays whole. */
+static size_t least(const struct listing *t, size_t c, size_t width)
+{
+    size_t title = text_width(t->columns[c].title);
+    size_t floor = title > CUT_LEAST ? title : CUT_LEAST;
+    bool whole = c == 0 || t->columns[c].kind != COLUMN_TEXT;
+    return whole || width < floor ? width : floor;
+}
+
+/* Take from the widest until the row fits, or nothing can give any more. */
+static void fit(const struct listing *t, size_t *widths, size_t width)
+{
+    size_t total = GAP * (t->ncolumns - 1);
+    for (size_t c = 0; c < t->ncolumns; c++) {
+        size_t floor = least(t, c, widths[c]);
+        if (widths[c] > width && floor < width)
+            widths[c] = width;
+        total += widths[c];
+    }
+    while (total > width) {
+        size_t widest = t->ncolumns;
+        for (size_t c = 0; c < t->ncolumns; c++)
+            if (widths[c] > least(t, c, widths[c]) &&
+                (widest == t->ncolumns || widths[c] > widths[widest]))
+                widest = c;
+        if (widest == t->ncolumns)
+            return;
+        widths[widest]--;
+        total--;
+    }
 }
 
 void listing_print(const struct listing *t, FILE *out, size_t width)
@@ -88,7 +122,9 @@ void listing_print(const struct listing *t, FILE *out, size_t width)
         if (w > widths[i % t->ncolumns])
             widths[i % t->ncolumns] = w;
     }
-    print_row(t, out, NULL, widths, width);
+    if (width > 0)
+        fit(t, widths, width);
+    print_row(t, out, NULL, widths);
     for (size_t i = 0; i + t->ncolumns <= t->n; i += t->ncolumns)
-        print_row(t, out, t->cells + i, widths, width);
+        print_row(t, out, t->cells + i, widths);
 }
