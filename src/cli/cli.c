@@ -9,51 +9,21 @@
 #include "cli/colour.h"
 #include "cli/object.h"
 #include "cli/sanitise.h"
+#include "cli/target.h"
 #include "cli/term.h"
 #include "cli/typed.h"
 #include "cli/xmem.h"
 
-#define DEFAULT_RUN "/run/warren"
-#define DEFAULT_URL "http://127.0.0.1:7070"
-
-static const char *env(const char *name)
-{
-    const char *v = getenv(name);
-    return v && *v ? v : NULL;
-}
-
-/* ---- the client ---- */
-
-/* Flags before variables, an address before a socket; the socket of WARREN_RUN at last. */
 struct client *cli_client(struct cli *cli, struct err *err)
 {
+    struct target target = TARGET_INIT;
     if (cli->client)
         return cli->client;
-    struct client_config config = { .socket = cli->socket,
-                                    .url = cli->url,
-                                    .key = cli->key,
-                                    .team = cli->team ? cli->team : env("WARREN_TEAM"),
-                                    .ca = env("WARREN_CA") };
-    _cleanup_free_ char *usual = NULL;
-    bool chosen = true;
-    if (config.url)
-        config.socket = NULL;
-    else if (!config.socket && !(config.url = env("WARREN_URL")))
-        config.socket = env("WARREN_SOCKET");
-    if (!config.url && !config.socket) {
-        const char *run = env("WARREN_RUN");
-        usual = xasprintf("%s/warren.sock", run ? run : DEFAULT_RUN);
-        config.socket = usual;
-        chosen = run != NULL;
-    }
-    /* On the admin socket the kernel vouches for root; a stale key must not spoil that. */
-    if (!config.key && (config.url || geteuid() != 0))
-        config.key = env("WARREN_API_KEY");
-    if (!chosen && config.key && access(config.socket, W_OK) < 0) {
-        config.socket = NULL;
-        config.url = DEFAULT_URL;
-    }
-    return client_new(&config, &cli->client, err) < 0 ? NULL : cli->client;
+    int r = target_find(cli, &target, err);
+    if (r == 0)
+        r = client_new(&target.config, &cli->client, err);
+    target_done(&target);
+    return r < 0 ? NULL : cli->client;
 }
 
 int cli_call_code(struct cli *cli, const char *method, const char *path, const json_t *body,

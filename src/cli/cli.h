@@ -18,7 +18,7 @@
 #define STATUS_NOT_FOUND 127
 
 struct cli {
-    const char *socket, *url, *key, *team; /* --socket, --url, --key, --team */
+    const char *socket, *url, *key, *team, *context; /* --socket, --url, --key, --team, --context */
     const char *color;                               /* --color */
     bool json, help, version;
     const struct command *command;

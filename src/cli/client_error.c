@@ -25,13 +25,16 @@ static int socket_errno(const char *path)
 
 static int unreachable(const struct client *c, struct err *err)
 {
+    if (!c->socket && !c->direct)
+        return err_set(err, ECONNREFUSED,
+                       "cannot reach warrend at %s; does it run, and listen there?", c->base);
     if (!c->socket)
         return err_set(err, ECONNREFUSED, "cannot reach warrend at %s; " HOW_TO_START, c->base);
     int e = socket_errno(c->socket);
     if (e == EACCES || e == EPERM)
         return err_set(err, EACCES,
-                       "no permission on %s; use sudo, or a key over TCP: "
-                       "WARREN_URL=http://127.0.0.1:7070 WARREN_API_KEY=...",
+                       "no permission on %s; use sudo, or a key: `warren login "
+                       "http://127.0.0.1:7070`, or WARREN_API_KEY=...",
                        c->socket);
     if (e == ENAMETOOLONG)
         return err_set(err, e, "the socket's path is too long: %s", c->socket);
@@ -94,9 +97,11 @@ int client_api_error(struct request *call)
     (void)snprintf(call->code, sizeof(call->code), "%s", member_text(e, "code"));
     int code = status_errno(call->status);
     if (call->status == 401)
-        return err_set(&call->err, code,
-                       "%s; set WARREN_API_KEY (or --key), or use sudo and the admin socket",
-                       *message ? message : "warrend does not take this key");
+        return err_set(
+            &call->err, code,
+            "%s; `warren login URL`, set WARREN_API_KEY (or --key), or use sudo and the admin "
+            "socket",
+            *message ? message : "warrend does not take this key");
     if (*message)
         return err_set(&call->err, code, "%s", message);
     return err_set(&call->err, code, "warrend answered status %ld without saying why (is %s it?)",

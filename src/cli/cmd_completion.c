@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/context.h"
 #include "cli/object.h"
 #include "cli/pages.h"
 
@@ -47,6 +48,17 @@ static void print_members(const json_t *list, const char *first, const char *sec
     }
 }
 
+static void print_contexts(void)
+{
+    _cleanup_(contexts_freep) struct contexts *all = NULL;
+    const char *name;
+    json_t *c;
+    (void)printf(CONTEXT_LOCAL "\n");
+    if (contexts_read(&all, NULL) < 0)
+        return;
+    json_object_foreach((json_t *)(uintptr_t)contexts_all(all), name, c)(void) printf("%s\n", name);
+}
+
 /* Silent when anything fails: this runs while someone types. */
 static int complete(struct cli *cli, const void *opts, int argc, char **argv)
 {
@@ -65,6 +77,8 @@ static int complete(struct cli *cli, const void *opts, int argc, char **argv)
         { "state", "sandboxes", "name", "id" },
     };
     struct err err = ERR_INIT;
+    if (strcmp(argv[0], "context") == 0)
+        print_contexts();
     for (size_t i = 0; strcmp(argv[0], "command") == 0 && i < commands_n; i++)
         if (!commands[i]->hidden)
             (void)printf("%s\n", commands[i]->name);
@@ -81,7 +95,7 @@ static int complete(struct cli *cli, const void *opts, int argc, char **argv)
 const struct command cmd_complete = {
     .name = "__complete",
     .summary = "List names for a completion script",
-    .synopsis = "sandbox|image|key|team|template|checkpoint|command",
+    .synopsis = "sandbox|image|key|team|template|checkpoint|context|command",
     .description = "Prints what may stand on a command line, one a line.",
     .stop_after = OPTS_ALL,
     .min_args = 1,

@@ -30,6 +30,7 @@ extern const struct command cmd_checkpoint_ls, cmd_checkpoint_get, cmd_checkpoin
     cmd_checkpoint_export, cmd_checkpoint_import, cmd_checkpoint_create, cmd_restore, cmd_fork,
     cmd_diff, cmd_promote;
 extern const struct command cmd_forward, cmd_ca_show, cmd_ca_trust, cmd_attack;
+extern const struct command cmd_login, cmd_logout, cmd_context_ls, cmd_context_use, cmd_context_rm;
 /* Entries of files, as paths or with details; as JSON if that was asked for. */
 void files_print(const struct cli *cli, const json_t *list, bool details);
 

@@ -103,6 +103,7 @@ static void environment(const struct page *p)
         { "WARREN_RUN", "The daemon's run directory; its socket is warren.sock there." },
         { "WARREN_URL", "The daemon's address, as --url." },
         { "WARREN_API_KEY", "The key to show it, as --key." },
+        { "WARREN_CONTEXT", "A daemon that `warren login` knows, as --context." },
         { "WARREN_CA",
           "A file of authorities to trust, beside the system's, at an https address." },
     };
@@ -218,9 +219,10 @@ static const struct screen_group screen[] = {
         { "secret", "Values that go in and are never shown" },
         { "volume", "Files that outlive sandboxes" } } },
     { "Look after it",
-      "team usage events ca env version completion",
+      "logout context team usage events ca env version completion",
       { { "doctor", NULL },
         { "attack", NULL },
+        { "login", NULL },
         { "key", "Make, list and revoke API keys" } } },
 };
 

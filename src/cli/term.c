@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -57,6 +58,57 @@ int term_raw(struct err *err)
         return err_set(err, errno, "cannot set the terminal to raw mode");
     }
     return 0;
+}
+
+static int read_line(char *out, size_t size, struct err *err)
+{
+    size_t n = 0;
+    while (n + 1 < size) {
+        ssize_t r = read(STDIN_FILENO, out + n, size - 1 - n);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return err_set(err, errno, "cannot read from the terminal");
+        n += (size_t)r;
+        if (r == 0 || out[n - 1] == '\n')
+            break;
+    }
+    bool whole = n + 1 < size || out[n - 1] == '\n';
+    if (n > 0 && out[n - 1] == '\n')
+        n--;
+    out[n] = '\0';
+    return whole ? 0 : err_set(err, EMSGSIZE, "the answer is too long");
+}
+
+int term_ask_hidden(const char *question, char *out, size_t size, struct err *err)
+{
+    static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+    struct sigaction sa = { .sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction before[ARRAY_LEN(ends)];
+    struct termios t;
+    if (tcgetattr(STDIN_FILENO, &saved) < 0)
+        return err_set(err, errno, "standard input is not a terminal");
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        sa.sa_handler =
+            ends[i] == SIGTSTP ? SIG_IGN : on_fatal; /* a shell must not get it like this */
+        (void)sigaction(ends[i], &sa, &before[i]);
+    }
+    t = saved;
+    t.c_lflag &= ~(tcflag_t)ECHO;
+    t.c_lflag |= ICANON | ISIG | ECHONL;
+    raw = 1;
+    int r = tcsetattr(STDIN_FILENO, TCSAFLUSH, &t) < 0
+                ? err_set(err, errno, "cannot keep the terminal from showing what is typed")
+                : 0;
+    if (r == 0) { /* who answers at once is not shown, either */
+        (void)fputs(question, stderr);
+        (void)fflush(stderr);
+        r = read_line(out, size, err);
+    }
+    term_restore();
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        (void)sigaction(ends[i], &before[i], NULL);
+    return r;
 }
 
 bool term_size(unsigned *ret_rows, unsigned *ret_cols)

@@ -12,6 +12,9 @@ struct err;
 int term_raw(struct err *err); /* stdin's terminal, until term_restore */
 void term_restore(void);       /* fine to call at any time */
 bool term_is_raw(void);
+/* Ask a question on stderr and read a line of stdin's terminal without showing it, less its end. The
+ * terminal is as before when this returns and when a signal ends the program. */
+int term_ask_hidden(const char *question, char *out, size_t size, struct err *err);
 /* The size of the terminal on stdout, stdin or stderr; false and 24x80 where there is none. */
 bool term_size(unsigned *ret_rows, unsigned *ret_cols);
 size_t term_width(int fd); /* columns of fd's terminal, 0 for what is none */
