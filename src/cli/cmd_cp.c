@@ -50,41 +50,19 @@ static char *target_in(const char *path, bool dir, const char *from)
 
 /* ---- up ---- */
 
-static int upload_dir(const struct transfer *t, const char *dir, const char *sandbox,
-                      const char *path, struct err *err)
-{
-    int fd = -1;
-    pid_t pid = 0;
-    int r = tar_start(false, dir, &fd, &pid, err);
-    if (r < 0)
-        return r;
-    r = transfer_put_tar(t, sandbox, path, fd, err);
-    (void)close(fd);
-    int ended = tar_wait(pid, r < 0 ? NULL : err);
-    return r < 0 ? r : ended;
-}
-
 static int upload(const struct transfer *t, const struct place *from, const struct place *to,
                   struct err *err)
 {
     _cleanup_json_ json_t *there = NULL;
-    struct stat st;
-    char mode[8];
-
     if (place_is_stdio(from))
         return transfer_put(t, to->sandbox, to->path, STDIN_FILENO, -1, NULL, false, err);
-    _cleanup_fd_ int fd = open(from->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (access(from->path, R_OK) < 0)
         return err_set(err, errno, "cannot open '%s': %s", from->path, strerror(errno));
     int r = look(t, to, &there, err);
     if (r < 0)
         return r;
     _cleanup_free_ char *target = target_in(to->path, is_dir(there), from->path);
-    if (S_ISDIR(st.st_mode))
-        return upload_dir(t, from->path, to->sandbox, target, err);
-    (void)snprintf(mode, sizeof(mode), "%04o", (unsigned)(st.st_mode & 0777));
-    return transfer_put(t, to->sandbox, target, fd, S_ISREG(st.st_mode) ? st.st_size : -1,
-                        S_ISREG(st.st_mode) ? mode : NULL, false, err);
+    return transfer_put_path(t, from->path, to->sandbox, target, err);
 }
 
 /* ---- down ---- */

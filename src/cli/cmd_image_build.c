@@ -172,7 +172,8 @@ struct build {
     int64_t began_ms;
     struct sanitiser clean;
     bool at_line_start;
-    bool made;
+    FILE *answer; /* where the image is told of */
+    bool json, made;
     struct err failure; /* what the daemon said */
 };
 
@@ -220,10 +221,11 @@ static void show_image(struct build *b, const json_t *line)
     _cleanup_free_ char *id = text_line(member_text(image, "id"));
     b->made = true;
     if (b->opts->quiet)
-        (void)printf("%s\n", id);
+        (void)fprintf(b->answer, "%s\n", id);
     else
-        (void)printf("%s  %s  %s, %s\n", name, id, size_text(member_int(image, "size_bytes"), size),
-                     duration_text(clock_mono_ms() - b->began_ms, took));
+        (void)fprintf(b->answer, "%s  %s  %s, %s\n", name, id,
+                      size_text(member_int(image, "size_bytes"), size),
+                      duration_text(clock_mono_ms() - b->began_ms, took));
 }
 
 static void show_step(struct build *b, const json_t *line, const char *type)
@@ -257,7 +259,7 @@ static int on_line(void *arg, const json_t *line)
         return 0;
     if (strcmp(type, "error") == 0)
         (void)err_set(&b->failure, EIO, "%s", member_text(line, "message"));
-    if (b->cli->json) {
+    if (b->json) {
         b->made = b->made || strcmp(type, "image") == 0;
         (void)json_dumpf(line, stdout, JSON_COMPACT);
         (void)putchar('\n');
@@ -340,11 +342,25 @@ static int build(struct build *b, const char *dir, struct err *err)
     return r;
 }
 
+int image_build(struct cli *cli, const char *name, const char *file, const char *dir)
+{
+    const struct build_opts o = { .name = name, .file = file };
+    struct build b = {
+        .cli = cli, .opts = &o, .began_ms = clock_mono_ms(), .at_line_start = true, .answer = stderr
+    };
+    struct err err = ERR_INIT;
+    int r = build(&b, dir, &err);
+    context_done(&b.context);
+    return r < 0 ? cli_fail(cli, &err) : 0;
+}
+
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     struct build b = {
         .cli = cli, .opts = opts, .began_ms = clock_mono_ms(), .at_line_start = true
     };
+    b.answer = stdout;
+    b.json = cli->json;
     struct err err = ERR_INIT;
     if (!b.opts->name)
         return cli_usage(cli, "-t NAME says what to call the image");

@@ -31,6 +31,7 @@ extern const struct command cmd_checkpoint_ls, cmd_checkpoint_get, cmd_checkpoin
     cmd_diff, cmd_promote;
 extern const struct command cmd_forward, cmd_ca_show, cmd_ca_trust, cmd_attack;
 extern const struct command cmd_login, cmd_logout, cmd_context_ls, cmd_context_use, cmd_context_rm;
+extern const struct command cmd_init, cmd_up, cmd_down;
 /* Entries of files, as paths or with details; as JSON if that was asked for. */
 void files_print(const struct cli *cli, const json_t *list, bool details);
 
@@ -44,6 +45,10 @@ struct sandbox_query {
 /* Every page of the list, as one array; the caller's. */
 int sandboxes_list(struct cli *cli, const struct sandbox_query *q, json_t **ret_list,
                    struct err *err);
+
+/* A directory with its Dockerfile (NULL: the usual one) as an image, which is told of on stderr. Returns the
+ * exit status. */
+int image_build(struct cli *cli, const char *name, const char *file, const char *dir);
 
 /* The list as `warren ls` prints it; quiet: ids alone. Returns the exit status. */
 int sandboxes_print(struct cli *cli, const struct sandbox_query *q, bool quiet);

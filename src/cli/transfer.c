@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +127,36 @@ int transfer_put_tar(const struct transfer *t, const char *sandbox, const char *
                             .source_len = -1,
                             .body_type = "application/x-tar" };
     return perform(t, &call, &f, err);
+}
+
+static int put_dir(const struct transfer *t, const char *dir, const char *sandbox, const char *path,
+                   struct err *err)
+{
+    int fd = -1;
+    pid_t pid = 0;
+    int r = tar_start(false, dir, &fd, &pid, err);
+    if (r < 0)
+        return r;
+    r = transfer_put_tar(t, sandbox, path, fd, err);
+    (void)close(fd);
+    int ended = tar_wait(pid, r < 0 ? NULL : err);
+    return r < 0 ? r : ended;
+}
+
+int transfer_put_path(const struct transfer *t, const char *from, const char *sandbox,
+                      const char *path, struct err *err)
+{
+    struct stat st;
+    char mode[8];
+    _cleanup_fd_ int fd = open(from, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_set(err, errno, "cannot open '%s': %s", from, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return put_dir(t, from, sandbox, path, err);
+    (void)snprintf(mode, sizeof(mode), "%04o", (unsigned)(st.st_mode & 0777));
+    bool regular = S_ISREG(st.st_mode);
+    return transfer_put(t, sandbox, path, fd, regular ? st.st_size : -1, regular ? mode : NULL,
+                        false, err);
 }
 
 /* ---- tar ---- */

@@ -26,6 +26,11 @@ int transfer_get_tar(const struct transfer *t, const char *sandbox, const char *
 int transfer_put_tar(const struct transfer *t, const char *sandbox, const char *path, int fd,
                      struct err *err);
 
+/* A file or a directory here, with all it holds, becomes `path` there; a directory that is there already
+ * keeps what else it has. */
+int transfer_put_path(const struct transfer *t, const char *from, const char *sandbox,
+                      const char *path, struct err *err);
+
 /* The system's tar at work on a directory here: pack (*ret_fd is read) or unpack (*ret_fd is
  * written). tar_wait closes nothing; it fails if tar did. */
 int tar_start(bool unpack, const char *dir, int *ret_fd, pid_t *ret_pid, struct err *err);
