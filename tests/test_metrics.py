@@ -63,6 +63,26 @@ def test_the_text_is_well_formed(api, tiny):
     assert samples["warren_pool_size", ()] >= 0
 
 
+def test_the_machine_is_measured(api, tiny):
+    """Read every few seconds; the first time before the API answers."""
+    samples = metrics(api)
+    for area in ("pool", "data"):
+        size, free, reserve = (samples[f"warren_disk_{what}_bytes", (("area", area),)] for what in ("size", "free", "reserve"))
+        assert size >= free > 0 and size > reserve > 0, area
+    assert samples["warren_storage_allocated_bytes", (("kind", "data"),)] >= samples["warren_storage_used_bytes", (("kind", "data"),)] > 0
+    assert samples["warren_host_memory_size_bytes", ()] > samples["warren_host_memory_available_bytes", ()] > 0
+    assert samples["warren_host_cpus", ()] == os.cpu_count()
+    before = samples["warren_sandboxes_memory_promised_bytes", ()]
+    who = api.create(image="tiny", memory_mb=256)["id"]
+    assert value(api, "warren_sandboxes_memory_promised_bytes") == before + (256 << 20)
+    until(lambda: value(api, "warren_sandboxes_memory_used_bytes") > 0, "a look at it")
+    api.delete(who)
+    assert samples["warren_keeper_up", ()] == 1 and samples["warren_images", ()] >= 2
+    assert samples["warren_process_max_fds", ()] > samples["warren_process_open_fds", ()] > 0
+    assert samples["warren_process_resident_memory_bytes", ()] > 0 and samples["warren_process_cpu_seconds_total", ()] > 0
+    assert any(name == "warren_build_info" for name, _ in samples)
+
+
 def test_operations_are_timed(api):
     before = {o: value(api, "warren_operation_seconds_count", operation=o)
               for o in ("create", "exec", "delete", "stop", "start")}

@@ -373,3 +373,8 @@ const char *client_where(const struct client *c)
 {
     return c->socket ? c->socket : c->base;
 }
+
+bool client_is_here(const struct client *c)
+{
+    return c->direct;
+}

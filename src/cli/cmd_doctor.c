@@ -88,45 +88,15 @@ static int health_get(struct cli *cli, const char *path, json_t **ret_health, st
     return 0;
 }
 
-static bool ask_daemon(struct cli *cli, json_t *report, json_t *checks)
+/* A check's line, and its place in the report. */
+static void tell(struct cli *cli, const char *name, const struct finding *f, json_t *out)
 {
-    _cleanup_free_ char *health_path = api_path("health", NULL);
-    _cleanup_free_ char *host_path = api_path("host", NULL);
-    _cleanup_json_ json_t *health = NULL;
-    _cleanup_json_ json_t *host = NULL;
-    struct err err = ERR_INIT;
-    struct finding f = { .mark = FINDING_OK };
-    bool keeper = true;
-    if (health_get(cli, health_path, &health, &err) < 0) {
-        f.mark = FINDING_WARN;
-        (void)snprintf(f.detail, sizeof(f.detail), "not answering");
-        (void)snprintf(f.fix, sizeof(f.fix), "%.*s", FINDING_TEXT_MAX - 1, err.msg);
-    } else {
-        keeper = !json_is_false(json_object_get(health, "keeper"));
-        f.mark = keeper ? FINDING_OK : FINDING_FAIL;
-        (void)snprintf(f.detail, sizeof(f.detail), "version %.40s, %lld sandboxes, keeper %s",
-                       member_text(health, "version"), (long long)member_int(health, "sandboxes"),
-                       keeper ? "running" : "not running");
-        if (!keeper)
-            (void)snprintf(f.fix, sizeof(f.fix),
-                           "restart the daemon: `sudo ./dev up` or "
-                           "`systemctl restart warren`");
-    }
-    (void)json_array_append_new(checks, finding_json("daemon", &f));
+    (void)json_array_append_new(out, finding_json(name, f));
     if (!cli->json)
-        print_line(f.mark, "daemon", f.detail, f.fix);
-    if (health && cli_call(cli, "GET", host_path, NULL, &host, &err) == 0) {
-        (void)json_object_set(report, "host", host);
-        if (!cli->json) {
-            (void)printf("\nThe daemon reports:\n");
-            print_host(host, "");
-        }
-    }
-    return keeper;
+        print_line(f->mark, name, f->detail, f->fix);
 }
 
-/* Run each check of a list, print it, and add it to the report; false: something essential is
- * missing. */
+/* Run each check of a list and tell; false: something essential is missing. */
 static bool look_at_all(struct cli *cli, const struct check *list, size_t n, json_t *out)
 {
     bool ok = true;
@@ -134,32 +104,119 @@ static bool look_at_all(struct cli *cli, const struct check *list, size_t n, jso
         struct finding f = { .mark = FINDING_OK };
         list[i].look(&f);
         ok = ok && f.mark != FINDING_FAIL;
-        (void)json_array_append_new(out, finding_json(list[i].name, &f));
-        if (!cli->json)
-            print_line(f.mark, list[i].name, f.detail, f.fix);
+        tell(cli, list[i].name, &f, out);
     }
     return ok;
+}
+
+static bool ask_all(struct cli *cli, const json_t *host, bool here, json_t *out)
+{
+    bool ok = true;
+    for (size_t i = 0; i < doctor_daemon_checks_n; i++) {
+        const struct daemon_check *c = &doctor_daemon_checks[i];
+        struct finding f = { .mark = FINDING_OK };
+        if (c->remote && here)
+            continue;
+        c->look(&f, host);
+        ok = ok && f.mark != FINDING_FAIL;
+        tell(cli, c->name, &f, out);
+    }
+    return ok;
+}
+
+static void judge_health(struct cli *cli, const json_t *health, struct finding *f)
+{
+    bool keeper = !json_is_false(json_object_get(health, "keeper"));
+    const char *version = member_text(health, "version");
+    struct err err = ERR_INIT;
+    const struct client *client = cli_client(cli, &err);
+    f->mark = keeper ? FINDING_OK : FINDING_FAIL;
+    (void)snprintf(f->detail, sizeof(f->detail),
+                   "version %.40s at %.80s, %lld sandboxes, keeper %s", version,
+                   client ? client_where(client) : "?", (long long)member_int(health, "sandboxes"),
+                   keeper ? "running" : "not running");
+    if (!keeper) {
+        (void)snprintf(f->fix, sizeof(f->fix),
+                       "restart the daemon: `sudo ./dev up` or `systemctl restart warren`");
+    } else if (strcmp(version, WARREN_VERSION) != 0) {
+        f->mark = FINDING_WARN;
+        (void)snprintf(f->fix, sizeof(f->fix),
+                       "this command is version " WARREN_VERSION
+                       ": install the same on both sides");
+    }
+}
+
+struct daemon_says {
+    json_t *health, *host; /* NULL: no answer */
+    bool here;             /* on this machine, as far as its address shows */
+};
+
+static bool ask_daemon(struct cli *cli, struct daemon_says *says, json_t *checks)
+{
+    _cleanup_free_ char *health_path = api_path("health", NULL);
+    _cleanup_free_ char *host_path = api_path("host", NULL);
+    struct err err = ERR_INIT;
+    struct finding f = { .mark = FINDING_OK };
+    const struct client *client = cli_client(cli, &err);
+    says->here = !client || client_is_here(client);
+    if (health_get(cli, health_path, &says->health, &err) < 0) {
+        f.mark = FINDING_WARN;
+        (void)snprintf(f.detail, sizeof(f.detail), "not answering");
+        (void)snprintf(f.fix, sizeof(f.fix), "%.*s", FINDING_TEXT_MAX - 1, err.msg);
+    } else {
+        judge_health(cli, says->health, &f);
+        if (cli_call(cli, "GET", host_path, NULL, &says->host, &err) < 0 && f.mark == FINDING_OK) {
+            f.mark = FINDING_WARN;
+            (void)snprintf(f.fix, sizeof(f.fix), "it does not say more: %.*s",
+                           FINDING_TEXT_MAX - 32, err.msg);
+        }
+    }
+    tell(cli, "daemon", &f, checks);
+    return f.mark != FINDING_FAIL;
+}
+
+/* The kernel, its walls and programs: this command can look at them only here. */
+static bool look_here(struct cli *cli, json_t *checks, json_t *walls)
+{
+    bool ok = look_at_all(cli, doctor_checks, doctor_checks_n, checks);
+    if (!cli->json)
+        (void)printf("\nThe walls, each with what holds it:\n");
+    return look_at_all(cli, doctor_walls, doctor_walls_n, walls) && ok;
 }
 
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     _cleanup_json_ json_t *report = json_object();
     json_t *checks = json_array(), *walls = json_array();
+    struct daemon_says says = { .here = true };
     (void)json_object_set_new(report, "checks", checks);
     (void)json_object_set_new(report, "walls", walls);
-    bool ok = look_at_all(cli, doctor_checks, doctor_checks_n, checks);
-    if (!cli->json)
-        (void)printf("\nThe walls, each with what holds it:\n");
-    ok = look_at_all(cli, doctor_walls, doctor_walls_n, walls) && ok;
-    if (!cli->json)
-        (void)printf("\n");
-    ok = ask_daemon(cli, report, checks) && ok;
+    bool ok = ask_daemon(cli, &says, checks);
+    if (says.host)
+        ok = ask_all(cli, says.host, says.here, checks) && ok;
+    else if (says.here)
+        ok = look_at_all(cli, doctor_future_checks, doctor_future_checks_n, checks) && ok;
+    if (says.here)
+        ok = look_here(cli, checks, walls) && ok;
+    else if (!cli->json)
+        (void)printf(
+            "\nWhat the daemon cannot see (the walls between sandboxes, what weakens them, "
+            "programs) is\nchecked by `warren doctor` on its machine.\n");
+    if (says.host) {
+        (void)json_object_set(report, "host", says.host);
+        if (!cli->json) {
+            (void)printf("\nThe daemon reports:\n");
+            print_host(says.host, "");
+        }
+    }
     (void)json_object_set_new(report, "ok", json_boolean(ok));
     if (cli->json)
         cli_print_json(report);
     else
         (void)printf("\n%s\n", ok ? "Nothing essential is missing."
                                   : "Something essential is missing: see the lines with a cross.");
+    json_decref(says.health);
+    json_decref(says.host);
     return ok ? 0 : 1;
 }
 
@@ -168,10 +225,11 @@ const struct command cmd_doctor = {
     .summary = "Check what this machine offers, lacks, and how to get it",
     .synopsis = "",
     .description =
-        "Looks at the kernel, its namespaces, control groups and filesystems, at disk space, "
-        "users and programs, at the walls between sandboxes and what weakens them (processor leaks, "
-        "SMT, KSM, swap, the kernel's age), and asks the daemon, if it answers, what it found. Each "
-        "line is "
+        "Asks the daemon how it is, how full its disk is and which CRIU it found; then looks at the "
+        "kernel, its namespaces, control groups and filesystems, at users and programs, at the walls "
+        "between sandboxes and what weakens them (processor leaks, SMT, KSM, swap, the kernel's "
+        "age). Of a daemon on another machine (--url) it shows what the daemon itself can tell. "
+        "Each line is "
         "marked: a check mark for what is there, ! for what is missing but can be done without, a "
         "cross for what is essential and missing; the line below says how to get it. Changes "
         "nothing, and needs no daemon.",

@@ -104,6 +104,22 @@ int sandboxes_print(struct cli *cli, const struct sandbox_query *q, bool quiet)
     return 0;
 }
 
+/* A disk that fills up, to whoever looks around; a daemon that does not say is no matter here. */
+static void warn_of_disk(struct cli *cli)
+{
+    _cleanup_free_ char *path = api_path("health", NULL);
+    _cleanup_json_ json_t *health = NULL;
+    struct err err = ERR_INIT;
+    if (cli_call(cli, "GET", path, NULL, &health, &err) < 0)
+        return;
+    const char *disk = member_text(health, "disk");
+    if (strcmp(disk, "full") == 0)
+        cli_note("the disk of this Warren is nearly full: nothing new can be made until something "
+                 "is deleted (`warren doctor` says how full)");
+    else if (strcmp(disk, "low") == 0)
+        cli_note("the disk of this Warren fills up (`warren doctor` says how full)");
+}
+
 static int run(struct cli *cli, const void *opts, int argc, char **argv)
 {
     const struct ls_opts *o = opts;
@@ -112,7 +128,10 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
                                .nmetadata = o->metadata.n,
                                .oldest = o->oldest,
                                .limit = o->limit.set ? (size_t)o->limit.v : 0 };
-    return sandboxes_print(cli, &q, o->quiet);
+    int r = sandboxes_print(cli, &q, o->quiet);
+    if (r == 0 && !o->quiet && !cli->json)
+        warn_of_disk(cli);
+    return r;
 }
 
 const struct command cmd_ls = {

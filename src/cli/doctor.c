@@ -12,14 +12,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/criu.h"
 #include "base/fd.h"
-#include "cli/units.h"
 
 #define FILE_TEXT_MAX (64 * 1024) /* /proc/filesystems and the like; mountinfo may be cut */
-#define DISK_LOW (1LL << 30)      /* less than an image and its sandboxes need */
-#define DISK_TIGHT (5LL << 30)
-#define DEFAULT_DATA "/var/lib/warren"
 #define APT "apt-get install "
 
 void finding_say(struct finding *f, enum finding_mark mark, const char *fmt, ...)
@@ -298,30 +293,6 @@ static void look_kvm(struct finding *f)
         finding_say(f, FINDING_OK, "none (sandboxes do not need it)");
 }
 
-static void look_disk(struct finding *f)
-{
-    char path[512], free_text[UNIT_TEXT_MAX];
-    const char *data = getenv("WARREN_DATA");
-    struct statfs fs;
-    (void)snprintf(path, sizeof(path), "%s", data && *data ? data : DEFAULT_DATA);
-    while (statfs(path, &fs) < 0) { /* not made yet: its parent's filesystem will hold it */
-        char *slash = strrchr(path, '/');
-        if (!slash)
-            break;
-        slash[slash == path] = '\0';
-        if (slash == path && statfs(path, &fs) < 0)
-            break;
-    }
-    int64_t left = (int64_t)fs.f_bavail * (int64_t)fs.f_bsize;
-    finding_say(f,
-                left < DISK_LOW     ? FINDING_FAIL
-                : left < DISK_TIGHT ? FINDING_WARN
-                                    : FINDING_OK,
-                "%s free at %.100s", size_text(left, free_text), path);
-    if (left < DISK_TIGHT)
-        finding_fix(f, "make room, or put the data elsewhere with warrend --data DIR");
-}
-
 static void look_user(struct finding *f)
 {
     if (getpwnam("warren")) {
@@ -365,18 +336,6 @@ static void look_mmdebstrap(struct finding *f)
     finding_fix(f, APT "mmdebstrap; or import a root filesystem: warren image import");
 }
 
-static void look_memory(struct finding *f)
-{
-    struct criu c;
-    struct err err = ERR_INIT;
-    if (criu_find(&c, &err) >= 0) {
-        finding_say(f, FINDING_OK, "CRIU %.20s from %.80s", c.version, c.from);
-        return;
-    }
-    finding_say(f, FINDING_WARN, "sandboxes cannot be paused with their memory: %.140s", err.msg);
-    finding_fix(f, "sudo warren-criu; in the source tree: sudo ./dev criu");
-}
-
 static void look_buckets(struct finding *f)
 {
     if (access("/dev/fuse", F_OK) < 0) {
@@ -404,11 +363,9 @@ const struct check doctor_checks[] = {
     { "id mapping", look_idmap },
     { "seccomp", look_seccomp },
     { "kvm", look_kvm },
-    { "disk", look_disk },
     { "user", look_user },
     { "storage maker", look_mkfs },
     { "image maker", look_mmdebstrap },
-    { "memory", look_memory },
     { "buckets", look_buckets },
 };
 const size_t doctor_checks_n = ARRAY_LEN(doctor_checks);

@@ -1,8 +1,10 @@
-/* doctor - what this machine offers to sandboxes and what it lacks, and how to get it.
+/* doctor - what a machine offers to sandboxes and what it lacks, and how to get it.
  *
- * A list of checks, each a short look at /proc, /sys or a file, none of which changes anything.
- * Works without a daemon and without rights, and says where rights would have shown more. */
+ * Lists of checks, none of which changes anything: of this machine, each a short look at /proc, /sys
+ * or a file; and of what the daemon says of its own (GET /v1/host). Works without a daemon and
+ * without rights, and says where rights would have shown more. */
 #pragma once
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,6 +27,16 @@ struct check {
     void (*look)(struct finding *f);
 };
 
+struct daemon_check {
+    const char *name;
+    void (*look)(struct finding *f, const json_t *host); /* the answer of GET /v1/host */
+    bool remote; /* only for a daemon elsewhere: here a check of this machine says more */
+};
+
+extern const struct daemon_check doctor_daemon_checks[];
+extern const size_t doctor_daemon_checks_n;
+extern const struct check doctor_future_checks[]; /* instead, where no daemon answers */
+extern const size_t doctor_future_checks_n;
 extern const struct check doctor_checks[];
 extern const size_t doctor_checks_n;
 extern const struct check doctor_walls[]; /* walls between sandboxes, and what weakens them */

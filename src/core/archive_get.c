@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "core/archive_private.h"
+#include "core/disk.h"
 #include "core/image.h"
 #include "core/keeper.h"
 #include "core/spec.h"
@@ -86,7 +87,10 @@ static int forget(struct core *core, const char *id)
 int archive_read(struct archive_run *run, const struct checkpoint *c, struct err *err)
 {
     struct archive_manifest m = { .n_layers = 0 };
-    int r = archive_manifest_own(run->core->archives.s3, c, &m, err);
+    int r = disk_admit(run->core, err);
+    if (r < 0)
+        return r;
+    r = archive_manifest_own(run->core->archives.s3, c, &m, err);
     if (r == -ENOENT)
         r = err_name(err, EBADMSG, "archive_corrupt",
                      "the archive of checkpoint '%s' is not in the object storage any more", c->id);

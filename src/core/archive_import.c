@@ -4,6 +4,7 @@
 
 #include "core/archive_private.h"
 #include "core/checkpoints.h"
+#include "core/disk.h"
 #include "core/event.h"
 #include "core/image.h"
 #include "core/parcel.h"
@@ -120,7 +121,10 @@ int archive_import(struct core *core, const char *owner, const char *id,
         return 0;
     }
     archive_key_manifest(owner, id, key);
-    int r = archive_manifest_get(core->archives.s3, key, &m, digest, err);
+    int r = disk_admit(core, err);
+    if (r < 0)
+        return r;
+    r = archive_manifest_get(core->archives.s3, key, &m, digest, err);
     if (r == -ENOENT)
         return err_name(err, ENOENT, "archive_not_found",
                         "no archive '%.64s' there; `warren archive ls` shows what there is", id);

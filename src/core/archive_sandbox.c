@@ -103,7 +103,7 @@ static int put_away(struct core *core, const char *owner, const char *id, const 
 static int archive_stopped(struct core *core, const char *owner, const char *id,
                            const struct archive_tell *tell, struct sandbox *ret_s, struct err *err)
 {
-    static const struct checkpoint_ask ask = { .reason = REASON };
+    static const struct checkpoint_ask ask = { .reason = REASON, .leaving = true };
     _cleanup_(checkpoint_done) struct checkpoint made = { 0 };
     int r = checkpoint_create(core, owner, id, &ask, &made, err);
     if (r < 0)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/autosave.h"
 #include "core/checkpoints.h"
+#include "core/disk.h"
 #include "core/event.h"
 #include "core/keeper.h"
 #include "core/table.h"
@@ -122,7 +123,7 @@ static void take(struct core *core, struct box *b, const char *reason)
     uint64_t cpu_us;
     memcpy(before, b->s.spec.checkpoint, ID_SIZE);
     if (!stood_still(core, b, &cpu_us)) {
-        if (checkpoints_create(core, b, &ask, &c, &err) < 0) {
+        if (disk_admit(core, &err) < 0 || checkpoints_create(core, b, &ask, &c, &err) < 0) {
             tell_failure(core, b, reason, &err);
             return;
         }

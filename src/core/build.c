@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/build_private.h"
+#include "core/disk.h"
 #include "core/network.h"
 #include "core/quota.h"
 
@@ -267,6 +268,8 @@ int build_begin(struct core *core, const struct build_config *config, struct bui
         return err_set(err, ENOMEM, "cannot allocate a build");
     b->core = core;
     int r = init(b, config, err);
+    if (r >= 0)
+        r = disk_admit(core, err);
     if (r >= 0)
         r = enlist(b, err);
     if (r >= 0) {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/checkpoints.h"
+#include "core/disk.h"
 #include "core/event.h"
 #include "core/keeper.h"
 #include "core/pause.h"
@@ -240,6 +241,8 @@ int checkpoint_create(struct core *core, const char *owner, const char *sandbox,
 {
     struct box *b;
     int r = check(ask, err);
+    if (r >= 0 && !ask->leaving)
+        r = disk_admit(core, err);
     if (r >= 0)
         r = sandbox_hold_settled(core, owner, sandbox, &b, err);
     if (r < 0)

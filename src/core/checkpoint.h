@@ -49,6 +49,7 @@ struct checkpoint_ask {
     const struct pairs *metadata; /* NULL: none */
     bool memory;                  /* its processes too; it must run, or be paused */
     bool end;                     /* with memory: the sandbox ends in that moment (pause.c) */
+    bool leaving; /* its files leave this host next, which makes room: fine on a full disk */
 };
 /* -EEXIST, name_taken; -EINVAL, invalid_field; failures as of sandbox_get. */
 int checkpoint_create(struct core *core, const char *owner, const char *sandbox,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/disk.h"
 #include "core/images.h"
 #include "core/table.h"
 
@@ -164,6 +165,8 @@ int image_commit(struct core *core, const char *owner, const char *who, const ch
     _cleanup_free_ char *config = NULL;
     char normal[IMAGE_NAME_MAX];
     int r = image_name_normal(name, normal, err);
+    if (r >= 0)
+        r = disk_admit(core, err);
     if (r >= 0)
         r = sandbox_hold_settled(core, owner, who, &b, err);
     if (r < 0)

@@ -49,6 +49,9 @@ static int init(struct core *core, const struct core_config *config, struct err 
     (void)pthread_mutex_init(&core->timers.lock, NULL);
     (void)pthread_mutex_init(&core->workers.lock, NULL);
     (void)pthread_mutex_init(&core->usage.lock, NULL);
+    (void)pthread_mutex_init(&core->disk.lock, NULL);
+    (void)pthread_mutex_init(&core->disk.look, NULL);
+    core->disk.reserve_bytes = config->disk_reserve_mb << 20;
     (void)pthread_mutex_init(&core->templates.lock, NULL);
     (void)pthread_mutex_init(&core->template_builds.lock, NULL);
     (void)pthread_mutex_init(&core->secrets.lock, NULL);
@@ -87,9 +90,10 @@ static int init(struct core *core, const struct core_config *config, struct err 
     core->memory_promise_mb = config->memory_promise_mb;
     core->broker_fd = config->broker_fd > 0 ? fcntl(config->broker_fd, F_DUPFD_CLOEXEC, 0) : -1;
     core->run_dir = strdup(config->run_dir);
+    core->data_name = strdup(config->data_name ? config->data_name : config->data_dir);
     core->egress_open = strdup(config->egress_open ? config->egress_open : "");
     core->api_names = strdup(config->api_names ? config->api_names : "");
-    if (!core->run_dir || !core->egress_open || !core->api_names)
+    if (!core->run_dir || !core->data_name || !core->egress_open || !core->api_names)
         return err_set(err, ENOMEM, "cannot allocate a path");
     int limits = limits_parse(config->network_limits, &core->limits, err);
     if (limits == 0)
@@ -162,6 +166,8 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
     if (r >= 0)
         r = load(core, config, err);
     if (r >= 0)
+        disk_look(core);
+    if (r >= 0)
         r = usage_start(core, config, err); /* before the jobs, which read its settings */
     if (r >= 0)
         r = ledger_start(core, err);
@@ -223,6 +229,7 @@ void core_free(struct core *core)
     store_close(core->store);
     registries_done(&core->registries);
     free(core->run_dir);
+    free(core->data_name);
     free(core->egress_open);
     free(core->api_names);
     free(core);
@@ -233,11 +240,29 @@ const char *core_run_dir(const struct core *core)
     return core->run_dir;
 }
 
+const char *core_data_name(const struct core *core)
+{
+    return core->data_name;
+}
+
 void core_count_exec(struct core *core, int result)
 {
     atomic_fetch_add(&core->execs, 1);
     if (result < 0)
         atomic_fetch_add(&core->exec_failures, 1);
+}
+
+static void count_box(const struct box *b, struct core_counts *c)
+{
+    const struct sandbox_spec *spec = &b->s.spec;
+    bool running = b->s.state == SANDBOX_RUNNING;
+    c->running += running;
+    c->stopped += b->s.state == SANDBOX_STOPPED || b->s.state == SANDBOX_PAUSED;
+    c->states[sandbox_shown(&b->s)]++;
+    c->promised_memory_bytes += running ? spec->memory_bytes : 0;
+    c->promised_cpu_millis += running ? spec->cpu_millis : 0;
+    c->promised_disk_bytes += spec->disk_bytes;
+    c->used_disk_bytes += b->meter.disk_known ? b->meter.disk_bytes : 0;
 }
 
 void core_counts(struct core *core, struct core_counts *ret_counts)
@@ -264,14 +289,15 @@ void core_counts(struct core *core, struct core_counts *ret_counts)
     c.previews.sent_bytes = atomic_load(&in->sent_bytes);
     c.previews.received_bytes = atomic_load(&in->received_bytes);
     c.previews.connections = atomic_load(&in->connections);
+    (void)pthread_mutex_lock(&core->images.lock);
+    c.images = core->images.n_names;
+    (void)pthread_mutex_unlock(&core->images.lock);
     struct table *t = &core->table;
     (void)pthread_mutex_lock(&t->lock);
-    for (size_t i = 0; i < t->n; i++) {
-        c.running += t->sorted[i]->s.state == SANDBOX_RUNNING;
-        c.stopped +=
-            t->sorted[i]->s.state == SANDBOX_STOPPED || t->sorted[i]->s.state == SANDBOX_PAUSED;
-        c.states[sandbox_shown(&t->sorted[i]->s)]++;
-    }
+    for (size_t i = 0; i < t->n; i++)
+        count_box(t->sorted[i], &c);
+    c.volumes = core->volumes.n;
+    c.checkpoints = core->checkpoints.n;
     (void)pthread_mutex_unlock(&t->lock);
     *ret_counts = c;
 }

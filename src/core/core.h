@@ -17,6 +17,7 @@ struct core;
 struct archive_config;
 struct core_config {
     const char *data_dir;      /* <data>/state/warren.db is ours; the rest is the keeper's */
+    const char *data_name;     /* how people know it; NULL: as data_dir */
     const char *run_dir;       /* <run>/keeper.sock, <run>/cells/<id>/init.sock */
     const char *first_key;     /* NULL, or a key that must work (WARREN_API_KEY) */
     unsigned pool_size;        /* blank cells kept ready for the image asked for last; 0: none */
@@ -34,6 +35,7 @@ struct core_config {
     unsigned layer_ratio;         /* the most an archive holds, times its size; 0: no bound */
     const char *api_names;        /* of the API, commas between: nobody's to have; NULL: none */
     const char *egress_open;      /* ranges that the operator opened, for buckets; NULL: none */
+    uint64_t disk_reserve_mb;     /* kept for sandboxes that run (disk.h); 0: the usual */
     bool share_volumes;           /* even where sockets in a volume lead to another sandbox */
     const struct archive_config *archive; /* archive.h; NULL: no object storage */
 };
@@ -45,6 +47,7 @@ void core_free(struct core *core); /* stops threads; sandboxes go on */
 DEFINE_FREEP(struct core *, core_free)
 
 const char *core_run_dir(const struct core *core);
+const char *core_data_name(const struct core *core);
 
 struct core_counts {
     uint64_t creates, create_failures, execs, exec_failures, deletes, ooms;
@@ -56,6 +59,9 @@ struct core_counts {
     } egress, previews;  /* since the daemon's start; connections: or requests */
     unsigned states[16]; /* by enum sandbox_state */
     unsigned running, stopped, pool_ready, pool_size;
+    uint64_t promised_memory_bytes, promised_cpu_millis; /* limits of those that run */
+    uint64_t promised_disk_bytes, used_disk_bytes;       /* of all; used: as last read */
+    size_t images, volumes, checkpoints;
 };
 void core_counts(struct core *core, struct core_counts *ret_counts);
 void core_count_exec(struct core *core, int result); /* told by process.c */

@@ -59,8 +59,9 @@ struct fake_keeper {
     unsigned fail_op, fail_times;   /* the next of these fail so */
     int fail_code;
     const char *fail_what;
-    unsigned drop_op; /* the next of these is done and not answered */
-    int make_us;      /* how long one takes */
+    unsigned drop_op;        /* the next of these is done and not answered */
+    int make_us;             /* how long one takes */
+    struct keeper_room room; /* all 0: not known */
 };
 
 FAKE_UNUSED static struct fake_cell *fake_find(struct fake_keeper *k, const char *id)
@@ -238,6 +239,8 @@ static void fake_do(struct fake_keeper *k, int fd, const struct keeper_request *
         fake_list(k, fd, req->op);
     } else if (req->op == KEEPER_LAYER_PUT || req->op == KEEPER_IMAGE_RM) {
         fake_image(k, req, in[0], &reply);
+    } else if (req->op == KEEPER_ROOM) {
+        reply.room = k->room;
     } else if (req->op == KEEPER_SPLIT) {
         fake_split(in[1]);
     }
@@ -328,6 +331,13 @@ FAKE_UNUSED static void fake_drop_next(struct fake_keeper *k, unsigned op)
 {
     (void)pthread_mutex_lock(&k->lock);
     k->drop_op = op;
+    (void)pthread_mutex_unlock(&k->lock);
+}
+
+FAKE_UNUSED static void fake_pool(struct fake_keeper *k, uint64_t bytes, uint64_t free_bytes)
+{
+    (void)pthread_mutex_lock(&k->lock);
+    k->room = (struct keeper_room){ .pool_bytes = bytes, .pool_free_bytes = free_bytes };
     (void)pthread_mutex_unlock(&k->lock);
 }
 

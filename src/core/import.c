@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "core/bundle.h"
+#include "core/disk.h"
 #include "core/images.h"
 
 struct image_import {
@@ -27,6 +28,8 @@ int image_import_begin(struct core *core, const char *owner, const char *name, b
 {
     char normal[IMAGE_NAME_MAX];
     int r = image_name_normal(name, normal, err);
+    if (r >= 0)
+        r = disk_admit(core, err);
     if (r < 0)
         return r;
     struct image_import *imp = strlen(owner) < OWNER_MAX ? calloc(1, sizeof(*imp)) : NULL;
@@ -48,7 +51,8 @@ int image_import_begin(struct core *core, const char *owner, const char *name, b
 
 int image_import_write(struct image_import *imp, const void *p, size_t n, struct err *err)
 {
-    return blob_write(imp->blob, p, n, err);
+    int r = disk_go_on(imp->core, err);
+    return r < 0 ? r : blob_write(imp->blob, p, n, err);
 }
 
 const char *image_layer_type(struct core *core, const char *digest)

@@ -110,6 +110,12 @@ static void do_collect(struct core *core)
         archives_collect_later(core);
 }
 
+static void do_disk(struct core *core)
+{
+    atomic_store(&core->disk.queued, false);
+    disk_look(core);
+}
+
 void jobs_dequeued(struct core *core, const char *id)
 {
     (void)pthread_mutex_lock(&core->table.lock);
@@ -128,6 +134,7 @@ static void do_job(struct core *core, const struct job *job)
     case JOB_RESTART: restart_run(core, job->id); break;
     case JOB_THAW: do_thaw(core, job->id); return;
     case JOB_DEATH: do_death(core, job->id, job->life); return;
+    case JOB_DISK: do_disk(core); return;
     case JOB_TIDY: do_tidy(core); return;
     case JOB_PRUNE: do_prune(core); return;
     case JOB_COLLECT: do_collect(core); return;

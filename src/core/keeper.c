@@ -44,19 +44,25 @@ int keeper_ask_result(const struct keeper_reply *reply, struct err *err)
                     reply->msg[0] ? reply->msg : strerror(code));
 }
 
-static int dial(struct core *core)
+static int dial(const struct core *core, int flags)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/keeper.sock", core->run_dir);
     if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
         return -ENAMETOOLONG;
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
     if (fd < 0)
         return -errno;
     while (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
         if (errno != EINTR)
             return -errno;
     return take_fd(fd);
+}
+
+bool keeper_listens(const struct core *core)
+{
+    _cleanup_fd_ int fd = dial(core, SOCK_NONBLOCK);
+    return fd >= 0 || fd == -EAGAIN; /* its queue is full */
 }
 
 /* The keeper is away, or went away: worth another try. */
@@ -75,7 +81,7 @@ static int unavailable(struct err *err, int r)
 static int send_request(struct core *core, const struct keeper_request *req, const int *fds,
                         size_t nfds)
 {
-    _cleanup_fd_ int fd = dial(core);
+    _cleanup_fd_ int fd = dial(core, 0);
     if (fd < 0)
         return fd;
     int r = fd_send_msg(fd, req, sizeof(*req), fds, nfds);

@@ -25,6 +25,9 @@ int keeper_ask_passed(struct core *core, const struct keeper_request *req,
                       struct keeper_reply *ret_reply, struct keeper_passed *ret_passed,
                       struct err *err);
 
+/* Only whether it listens, without waiting: a busy keeper is a healthy one. */
+bool keeper_listens(const struct core *core);
+
 /* ---- keeper_ask.c ---- */
 int keeper_ask_make(struct core *core, const char *id, const char *tree,
                     const struct keeper_limits *limits, struct err *err);

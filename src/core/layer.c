@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "core/disk.h"
 #include "core/images.h"
 #include "core/keeper.h"
 #include "core/pool.h"
@@ -167,7 +168,10 @@ static int make(struct core *core, struct room *room, const char *parent_chain,
     struct layer l = { .l = *want, .created_ms = clock_now_ms() };
     memcpy(l.owner, room->owner, sizeof(l.owner));
     _cleanup_fd_ int blob = -1;
-    int r = blob_open(core, want->digest, &blob, &l.l.compressed_bytes, err);
+    int r = disk_go_on(core, err);
+    if (r < 0)
+        return r;
+    r = blob_open(core, want->digest, &blob, &l.l.compressed_bytes, err);
     if (r < 0)
         return err_name(err, ENOENT, "invalid_image", "the layer '%s' is missing", want->digest);
     r = unpack_in_room(core, room, parent_tree, blob, &l.l, err);

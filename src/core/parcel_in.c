@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "core/bundle.h"
 #include "core/checkpoints.h"
+#include "core/disk.h"
 #include "core/images.h"
 #include "core/keeper.h"
 #include "core/network.h"
@@ -272,13 +273,16 @@ static int make(struct parcel_import *imp, const struct sources *from, const jso
 int parcel_import_begin(struct core *core, const char *owner, struct parcel_import **ret_imp,
                         struct err *err)
 {
+    int r = disk_admit(core, err);
+    if (r < 0)
+        return r;
     struct parcel_import *imp = strlen(owner) < OWNER_MAX ? calloc(1, sizeof(*imp)) : NULL;
     if (!imp)
         return err_set(err, ENOMEM, "cannot allocate an import");
     imp->core = core;
     memcpy(imp->owner, owner, strlen(owner) + 1);
     image_hold_begin(core, imp->owner, &imp->hold);
-    int r = blob_begin(core, &imp->hold.room, &imp->blob, err);
+    r = blob_begin(core, &imp->hold.room, &imp->blob, err);
     if (r < 0)
         parcel_import_abort(imp);
     else
@@ -288,7 +292,8 @@ int parcel_import_begin(struct core *core, const char *owner, struct parcel_impo
 
 int parcel_import_write(struct parcel_import *imp, const void *p, size_t n, struct err *err)
 {
-    return blob_write(imp->blob, p, n, err);
+    int r = disk_go_on(imp->core, err);
+    return r < 0 ? r : blob_write(imp->blob, p, n, err);
 }
 
 static int finish(struct parcel_import *imp, char digest[DIGEST_SIZE], const char *name,

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/core.h"
+#include "core/disk.h"
 #include "core/image.h"
 #include "core/meter.h"
 #include "core/sandbox.h"
@@ -317,7 +318,7 @@ struct absence {
 };
 
 struct core {
-    char *run_dir;
+    char *run_dir, *data_name;
     struct absence absence;
     struct certs *certs;   /* NULL: no TLS */
     int broker_fd;         /* the link to warren-broker; -1: there is none, and no network */
@@ -353,6 +354,7 @@ struct core {
     struct timers timers;
     struct workers workers;
     struct usage usage;
+    struct disk disk;
     struct ledger ledger;
     struct network_limits limits, limits_most; /* of a sandbox that says none; of all */
     struct watch watch;

@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 
 #include "base/log.h"
+#include "core/disk.h"
 #include "core/proof.h"
 #include "core/transfer_private.h"
 
@@ -91,7 +92,9 @@ struct download {
 static int on_bytes(void *arg, const void *p, size_t n, struct err *err)
 {
     struct download *d = arg;
-    int r = blob_write(d->w, p, n, err);
+    int r = disk_go_on(d->t->core, err);
+    if (r >= 0)
+        r = blob_write(d->w, p, n, err);
     if (r < 0)
         return r;
     d->have += n;
@@ -351,6 +354,8 @@ int pull_start(struct core *core, const struct transfer_config *config, struct t
     struct platform platform;
     char name[IMAGE_NAME_MAX];
     int r = platform_parse(config->platform, &platform, err);
+    if (r >= 0)
+        r = disk_admit(core, err);
     if (r >= 0)
         r = transfer_new(core, config, &t, err);
     if (r >= 0)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/count.h"
+#include "core/disk.h"
 #include "core/event.h"
 #include "core/grant.h"
 #include "core/keeper.h"
@@ -200,6 +201,8 @@ static int create(struct core *core, const char *owner, const struct sandbox_spe
 {
     struct image image;
     int r = spec_check(spec, err);
+    if (r >= 0)
+        r = disk_admit(core, err);
     if (r >= 0)
         r = limits_check(&spec->network_limits, &core->limits_most, err);
     if (r >= 0 && !tree) /* what a checkpoint kept comes back although a secret is gone */

@@ -93,6 +93,8 @@ static void *run(void *ctx)
                 jobs_dequeued(core, found[i].id);
         if (mono >= tidy) {
             (void)jobs_add(core, JOB_TIDY, "", 0);
+            if (!atomic_exchange(&core->disk.queued, true) && !jobs_add(core, JOB_DISK, "", 0))
+                atomic_store(&core->disk.queued, false);
             tidy = mono + TIDY_MS;
         }
         if (mono >= prune) {

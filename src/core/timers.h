@@ -13,6 +13,7 @@ enum job_kind {
     JOB_RESTART,   /* restart.h wants it started */
     JOB_THAW,      /* something came for one that is frozen */
     JOB_DEATH,     /* its init died by itself, in life `life` */
+    JOB_DISK,      /* how much room is left */
     JOB_TIDY,      /* the database's log */
     JOB_PRUNE,     /* old events and records */
     JOB_COLLECT,   /* what is in object storage and nobody needs */

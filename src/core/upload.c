@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "core/disk.h"
 #include "core/private.h"
 
 #define TOTAL_MAX (10ull * 1024 * 1024 * 1024) /* of one owner: a step's disk */
@@ -142,6 +143,9 @@ int upload_begin(struct core *core, const char *owner, const char *hash, struct 
     char id[ID_SIZE];
     if (!upload_hash_valid(hash))
         return bad_hash(err, hash);
+    int r = disk_admit(core, err);
+    if (r < 0)
+        return r;
     struct upload *up = calloc(1, sizeof(*up));
     if (!up || id_random(id) < 0) {
         free(up);
@@ -152,7 +156,7 @@ int upload_begin(struct core *core, const char *owner, const char *hash, struct 
     room_open(core, owner, &up->room);
     (void)snprintf(up->name, sizeof(up->name), "%s", hash);
     (void)snprintf(up->temp, sizeof(up->temp), TEMP_PREFIX "%s", id);
-    int r = up->dir = open_dir(core, owner, true, err);
+    r = up->dir = open_dir(core, owner, true, err);
     if (r >= 0) {
         up->fd = openat(up->dir, up->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         r = up->fd < 0 ? disk_failed(err, errno, "keep an upload") : 0;
@@ -170,7 +174,9 @@ int upload_write(struct upload *up, const void *p, size_t n, struct err *err)
     if (n > UPLOAD_BYTES_MAX - up->size)
         return err_name(err, EFBIG, "body_too_large", "an upload may have %llu MiB",
                         UPLOAD_BYTES_MAX >> 20);
-    int r = room_take(&up->room, n, err);
+    int r = disk_go_on(up->core, err);
+    if (r >= 0)
+        r = room_take(&up->room, n, err);
     if (r < 0)
         return r;
     r = fd_write_full(up->fd, p, n);

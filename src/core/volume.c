@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/disk.h"
 #include "core/event.h"
 #include "core/keeper.h"
 #include "core/quota.h"
@@ -209,6 +210,8 @@ int volumes_make(struct core *core, const char *owner, const struct volume_ask *
     struct volume *v = &e.v;
     const char *name = ask->name;
     int r = check(name, ask->bucket ? VOLUME_SIZE_MB_MIN * MIB : ask->size_bytes, err);
+    if (r >= 0 && !ask->bucket)
+        r = disk_admit(core, err);
     if (r < 0)
         return r;
     if (ask->bucket)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/disk.h"
 #include "core/event.h"
 #include "core/keeper.h"
 #include "core/table.h"
@@ -301,6 +302,8 @@ int volume_checkpoint_create(struct core *core, const char *owner, const char *v
 {
     struct volume_checkpoint c = { 0 };
     int r = describe(name, comment, &c, err);
+    if (r >= 0)
+        r = disk_admit(core, err);
     if (r >= 0)
         r = hold(core, owner, volume, &c, err);
     if (r < 0)

@@ -18,6 +18,7 @@
 #define MEMORY_MB_MAX 1073741824u /* a pebibyte */
 #define OVERCOMMIT_MIN 10
 #define OVERCOMMIT_MAX 10000
+#define DISK_RESERVE_MB_MAX 1073741824u /* a pebibyte */
 #define MIB (1024ull * 1024)
 #define RESERVE_MB 512 /* left to the host at least: the daemon, its page cache, the kernel */
 #define IMAGE_LAYER_MB_MAX (256 * 1024) /* the unpacker's own limit */
@@ -75,6 +76,10 @@ static const struct option_row rows[] = {
     { "memory-overcommit", "PERCENT", TEXT(memory_overcommit), "0",
       "How much the memory limits of running sandboxes may add up to, in percent of that memory\n"
       "(100: all can use their own at once); more is refused. 0: no bound." },
+    { "disk-reserve", "MB", TEXT(disk_reserve), "auto",
+      "Room on the disk that is kept for sandboxes that run: when no more than that is free, nothing\n"
+      "new is made, and warnings begin at three times as much. auto: a twentieth of the disk, at\n"
+      "most 16384." },
     { "usage-interval", "SECONDS", TEXT(usage_interval), "10",
       "How often what each sandbox uses is read, for GET /v1/usage." },
     { "usage-days", "N", TEXT(usage_days), "400",
@@ -289,6 +294,14 @@ static int check_connections(struct options *o, struct err *err)
     return r;
 }
 
+static int check_disk(struct options *o, struct err *err)
+{
+    if (strcmp(o->disk_reserve, "auto") == 0)
+        return 0;
+    return check_number("disk-reserve", o->disk_reserve, 1, DISK_RESERVE_MB_MAX,
+                        &o->disk_reserve_mb, err);
+}
+
 static unsigned host_memory_mb(void)
 {
     return (unsigned)((uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MIB);
@@ -326,6 +339,8 @@ static int check_values(struct options *o, struct err *err)
         r = check_connections(o, err);
     if (r >= 0)
         r = check_memory(o, err);
+    if (r >= 0)
+        r = check_disk(o, err);
     if (r >= 0)
         r = cors_check(o->cors_origins, err);
     if (r >= 0)

@@ -17,7 +17,7 @@ struct options {
     char *connections, *connections_per_address, *connections_per_key, *connections_without_key;
     char *default_registry, *registry_allow, *registry_timeout, *image_layer_mb, *image_ratio;
     char *network_limits, *network_limits_max;
-    char *sandbox_memory, *memory_overcommit;
+    char *sandbox_memory, *memory_overcommit, *disk_reserve;
     char *resolvers, *egress_open, *egress_proxy, *egress_proxy_except, *egress_proxy_by,
         *egress_ca;
     char *preview_domain, *api_names, *tls_listen, *tls_cert, *tls_key, *tls_certs, *acme_directory,
@@ -30,6 +30,7 @@ struct options {
     unsigned conns, conns_per_address, conns_per_key, conns_without_key;
     bool share_volumes_always;
     unsigned sandbox_memory_mb, memory_overcommit_percent; /* 0: no limit */
+    unsigned disk_reserve_mb;                              /* 0: the usual */
     unsigned layer_mb, layer_ratio;
     enum log_level level;
     enum log_format format;

@@ -49,9 +49,11 @@ static int start_core(struct world *w, struct err *err)
                                             .ca_file = w->options.archive_ca };
     struct core_config config = { .archive = &archive,
                                   .data_dir = w->data_ref,
+                                  .data_name = w->data,
                                   .run_dir = w->run_ref,
                                   .first_key = w->first_key,
                                   .memory_promise_mb = options_memory_promise_mb(&w->options),
+                                  .disk_reserve_mb = w->options.disk_reserve_mb,
                                   .pool_size = w->options.pool_size,
                                   .usage_interval_ms = w->options.usage_interval_s * 1000ll,
                                   .usage_keep_days = w->options.usage_keep_days,

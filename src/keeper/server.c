@@ -26,6 +26,7 @@
      KEEPER_BOX_AHEAD | KEEPER_BOX_MADE | KEEPER_MAKE_APART)
 
 static void answer_probe(struct conn *c);
+static void answer_room(struct conn *c);
 static void start_watching(struct conn *c);
 
 enum needs {
@@ -57,6 +58,7 @@ static const struct op {
     { KEEPER_IMAGE_RM, NEEDS_IMAGE, images_remove },
     { KEEPER_IMAGE_LIST, 0, images_list },
     { KEEPER_PROBE, 0, answer_probe },
+    { KEEPER_ROOM, 0, answer_room },
     { KEEPER_DIFF, NEEDS_ID | NEEDS_FD, images_diff },
     { KEEPER_SPLIT, NEEDS_FDS, images_split },
     { KEEPER_CHANGES, NEEDS_ID | NEEDS_IMAGE | NEEDS_FD, images_changes },
@@ -225,14 +227,30 @@ void server_notify_bucket(struct keeper *k, const char *id, const char *volume)
     }
 }
 
+static void look_at_room(struct keeper *k, struct keeper_room *ret_room)
+{
+    storage_room_left(k->storage, ret_room);
+    cgroup_host_memory(k->cgroups, &ret_room->cells_memory_bytes,
+                       &ret_room->cells_memory_limit_bytes);
+}
+
+static void answer_room(struct conn *c)
+{
+    struct keeper_reply reply = { 0 };
+    struct keeper *k = c->k;
+    look_at_room(k, &reply.room);
+    conn_answer(c, &reply);
+    if (storage_is_tight(k->storage)) /* what sandboxes deleted is free by the next question */
+        sweeper_sweep(&k->sweeper, -1);
+}
+
 static void answer_probe(struct conn *c)
 {
     struct keeper *k = c->k;
     struct storage_facts f;
     storage_facts(k->storage, &f);
-    struct keeper_reply reply = { .probe = KEEPER_HAS_IDMAP,
-                                  .pool_total_bytes = f.total_bytes,
-                                  .pool_free_bytes = f.free_bytes };
+    struct keeper_reply reply = { .probe = KEEPER_HAS_IDMAP };
+    look_at_room(k, &reply.room);
     static const uint32_t flags[CGROUP_CONTROLLERS] = { KEEPER_HAS_MEMORY, KEEPER_HAS_CPU,
                                                         KEEPER_HAS_PIDS };
     for (int i = 0; i < CGROUP_CONTROLLERS; i++) {

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "kernel/btrfs.h"
+#include "wire/keeper.h"
 
 #define LOG_MODULE "storage"
 
@@ -135,14 +136,28 @@ bool storage_counts_writers(const struct storage *st)
 
 void storage_facts(const struct storage *st, struct storage_facts *ret_facts)
 {
-    struct statvfs vfs = { 0 };
-    (void)fstatvfs(st->pool, &vfs);
     *ret_facts = (struct storage_facts){
         .own_image = st->own_image,
         .quota = st->quota,
         .simple_quota = st->simple_quota,
-        .total_bytes = (uint64_t)vfs.f_blocks * vfs.f_frsize,
-        .free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize,
+    };
+}
+
+void storage_room_left(const struct storage *st, struct keeper_room *ret_room)
+{
+    struct statvfs vfs = { 0 };
+    struct btrfs_space s = { 0 };
+    (void)fstatvfs(st->pool, &vfs);
+    (void)btrfs_space(st->pool, &s);
+    *ret_room = (struct keeper_room){
+        .pool_bytes = (uint64_t)vfs.f_blocks * vfs.f_frsize,
+        .pool_free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize,
+        .data_bytes = s.data_size,
+        .data_used_bytes = s.data_used,
+        .metadata_bytes = s.metadata_size,
+        .metadata_used_bytes = s.metadata_used,
+        .metadata_kept_bytes = s.mixed ? 0 : s.metadata_kept,
+        .unallocated_bytes = s.unallocated,
     };
 }
 

@@ -37,9 +37,10 @@ const char *storage_path(const struct storage *st); /* where the pool is mounted
 
 struct storage_facts {
     bool own_image, quota, simple_quota;
-    uint64_t total_bytes, free_bytes;
 };
 void storage_facts(const struct storage *st, struct storage_facts *ret_facts);
+struct keeper_room;
+void storage_room_left(const struct storage *st, struct keeper_room *ret_room);
 /* Bytes count for whoever wrote them, not for all who have them (simple quotas). */
 bool storage_counts_writers(const struct storage *st);
 
@@ -116,5 +117,7 @@ int storage_each(struct storage *st, enum storage_kind kind, int (*fn)(const cha
 
 /* Throw away what a keeper's death cut off before it had its name. */
 void storage_drop_unfinished(struct storage *st);
+bool storage_is_tight(
+    const struct storage *st); /* little is free: emptying the trash frees it at once */
 /* Delete everything in the trash; slow. */
 void storage_empty_trash(struct storage *st);

@@ -161,7 +161,7 @@ static int delete_one(const char *name, void *arg)
     return 0;
 }
 
-static bool is_tight(const struct storage *st)
+bool storage_is_tight(const struct storage *st)
 {
     struct statvfs vfs;
     return fstatvfs(st->pool, &vfs) == 0 && vfs.f_bavail < vfs.f_blocks / TIGHT_PART;
@@ -173,7 +173,7 @@ void storage_empty_trash(struct storage *st)
     strike_dead(st);
     storage_mend_quota(st);
     /* Who deletes to make room looks for it next. */
-    int r = is_tight(st) ? btrfs_reclaim(st->pool) : 0;
+    int r = storage_is_tight(st) ? btrfs_reclaim(st->pool) : 0;
     if (r < 0)
         log_warn("what was deleted is freed later err=%s", strerror(-r));
 }

@@ -35,6 +35,17 @@ int btrfs_reclaim(int dirfd);
  * does not show. True also where that is not known. */
 bool btrfs_subvol_changed_since(int subvol_fd, int copy_fd);
 
+/* The space of the filesystem in bytes. Pieces of the disk are given to data or to metadata; where
+ * both share theirs (`mixed`), all counts as data. */
+struct btrfs_space {
+    bool mixed;
+    uint64_t data_size, data_used;
+    uint64_t metadata_size, metadata_used;
+    uint64_t metadata_kept; /* of metadata_size: the kernel keeps it for its own work */
+    uint64_t unallocated;   /* given to neither yet */
+};
+int btrfs_space(int dirfd, struct btrfs_space *ret_space);
+
 /* Account blocks per subvolume: simple quotas (Linux 6.7) where there are, else full ones.
  * *ret_simple says which. Fine to call again. */
 int btrfs_quota_enable(int dirfd, bool *ret_simple, struct err *err);

@@ -39,6 +39,9 @@ int cgroup_root_of(pid_t pid, const char *id, char ret_name[CGROUP_NAME_SIZE]);
 int cgroup_host_limit(struct cgroup_host *host, uint64_t memory_bytes, uint64_t pids,
                       struct err *err);
 
+/* The memory that all cells use, and may use; limit 0: none, or none that is known. */
+void cgroup_host_memory(struct cgroup_host *host, uint64_t *ret_bytes, uint64_t *ret_limit);
+
 bool cgroup_host_has(const struct cgroup_host *host, enum cgroup_controller c);
 bool cgroup_host_is_v2(const struct cgroup_host *host, enum cgroup_controller c);
 bool cgroup_host_has_unified(const struct cgroup_host *host);

@@ -14,7 +14,8 @@
 #include "kernel/cgroup_private.h"
 
 #define GROUP_MODE 0755
-#define BUSY_TRIES 20 /* milliseconds */
+#define BUSY_TRIES 20            /* milliseconds */
+#define NO_LIMIT_V1 (1ull << 60) /* v1 shows the largest number of whole pages */
 
 const char *const cgroup_names[CGROUP_CONTROLLERS] = { "memory", "cpu", "pids" };
 
@@ -144,6 +145,21 @@ int cgroup_host_limit(struct cgroup_host *h, uint64_t memory_bytes, uint64_t pid
     r = limit_all(h, CGROUP_PIDS, "pids.max", "pids.max", pids);
     return r < 0 ? err_set(err, -r, "cannot limit the processes of all sandboxes to %" PRIu64, pids)
                  : 0;
+}
+
+static uint64_t read_number(int dirfd, const char *file)
+{
+    char text[32];
+    return fd_read_file_at(dirfd, file, text, sizeof(text)) < 0 ? 0 : strtoull(text, NULL, 10);
+}
+
+void cgroup_host_memory(struct cgroup_host *h, uint64_t *ret_bytes, uint64_t *ret_limit)
+{
+    bool v2 = h->in_v2[CGROUP_MEMORY];
+    int dir = v2 ? h->unified : h->v1[CGROUP_MEMORY];
+    *ret_bytes = dir < 0 ? 0 : read_number(dir, v2 ? "memory.current" : "memory.usage_in_bytes");
+    uint64_t limit = dir < 0 ? 0 : read_number(dir, v2 ? "memory.max" : "memory.limit_in_bytes");
+    *ret_limit = limit < NO_LIMIT_V1 ? limit : 0; /* v2 says "max", which reads as 0 */
 }
 
 void cgroup_host_free(struct cgroup_host *h)

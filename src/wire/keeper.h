@@ -13,7 +13,7 @@
 /* In the run directory: when a teardown ended all sandboxes, in milliseconds since 1970. */
 #define KEEPER_ENDED_FILE "ended"
 
-#define KEEPER_VERSION 6
+#define KEEPER_VERSION 7
 #define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */
 /* The tree of a cell without an image: an empty directory, which no IMAGE_LIST tells of. */
 #define KEEPER_IMAGE_NONE "0000000000000000000000000000000000000000000000000000000000000000"
@@ -69,6 +69,7 @@ enum keeper_op {
     /* id, volume, path, read_only, and an fd with a struct bucket_config (wire/bucket.h): shows a bucket
      * in a running cell; one that is shown there already is left alone. */
     KEEPER_ATTACH_BUCKET,
+    KEEPER_ROOM, /* how much room there is: answers in `room`; cheap enough to ask often */
     KEEPER_OPS_END,
 };
 
@@ -148,6 +149,17 @@ enum keeper_probe_flag {
     KEEPER_HAS_FENCE = 8192,         /* unix sockets cannot connect two cells */
 };
 
+struct keeper_room {                      /* in bytes; 0: not known */
+    uint64_t pool_bytes, pool_free_bytes; /* free: for data */
+    /* of the pool: given to data and to metadata, and used of that; where both share their pieces,
+     * all counts as data */
+    uint64_t data_bytes, data_used_bytes;
+    uint64_t metadata_bytes, metadata_used_bytes;
+    uint64_t metadata_kept_bytes;                          /* by the kernel, for its own work */
+    uint64_t unallocated_bytes;                            /* given to neither yet */
+    uint64_t cells_memory_bytes, cells_memory_limit_bytes; /* of all cells; limit 0: none */
+};
+
 struct keeper_reply {
     uint32_t version;
     int32_t result;              /* 0, or -errno: then what and msg say why */
@@ -163,11 +175,10 @@ struct keeper_reply {
     char diff_id[KEEPER_IMAGE_SIZE]; /* LAYER_PUT, POINT_LAY: sha256 of it without its packing */
     struct keeper_usage
         usage; /* STAT; STOP, DELETE, WATCH, POINT_PUT with END: the last of one that ran */
-    uint64_t frozen_us;        /* POINT_PUT: how long it stood still */
-    uint64_t memory_bytes;     /* POINT_PUT, POINT_LIST: what its memory takes; 0: none */
-    uint32_t probe;            /* PROBE: enum keeper_probe_flag */
-    uint64_t pool_total_bytes; /* PROBE */
-    uint64_t pool_free_bytes;
+    uint64_t frozen_us;                 /* POINT_PUT: how long it stood still */
+    uint64_t memory_bytes;              /* POINT_PUT, POINT_LIST: what its memory takes; 0: none */
+    uint32_t probe;                     /* PROBE: enum keeper_probe_flag */
+    struct keeper_room room;            /* PROBE, ROOM */
     char memory_text[KEEPER_TEXT_SIZE]; /* PROBE: which CRIU, or why memory cannot be kept */
     char volume[ID_SIZE]; /* WATCH: the server of that bucket in cell `id` is gone, not the cell */
 };

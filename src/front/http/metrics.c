@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/sandbox.h"
+#include "front/http/metrics_private.h"
 #include "front/http/request.h"
 
 static const struct {
@@ -97,9 +98,23 @@ static void tally_add(struct tally *t, struct histogram *h)
     t->sum_us += atomic_load_explicit(&h->sum_us, memory_order_relaxed);
 }
 
-static int put_head(struct buf *out, const char *name, const char *type, const char *help)
+int metrics_put_head(struct buf *out, const char *name, const char *type, const char *help)
 {
     return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+int metrics_put(struct buf *out, const struct metric *rows, size_t n)
+{
+    int r = 0;
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        const struct metric *m = &rows[i];
+        if (i == 0 || strcmp(m->name, rows[i - 1].name) != 0)
+            r = metrics_put_head(out, m->name, m->type, m->help);
+        if (r >= 0)
+            r = buf_printf(out, m->labels ? "%s{%s} %" PRIu64 "\n" : "%s%s %" PRIu64 "\n", m->name,
+                           m->labels ? m->labels : "", m->value);
+    }
+    return r;
 }
 
 static int put_tally(struct buf *out, const struct tally *t, const char *name, const char *labels)
@@ -131,7 +146,7 @@ static void tally_operation(struct metrics *m, const char *operation, struct tal
 static int put_operations(struct metrics *m, struct buf *out)
 {
     static const char name[] = "warren_operation_seconds";
-    int r = put_head(out, name, "histogram", "Time of operations that succeeded.");
+    int r = metrics_put_head(out, name, "histogram", "Time of operations that succeeded.");
     for (size_t i = 0; i < ARRAY_LEN(operations) && r >= 0; i++) {
         char labels[64];
         struct tally t = { 0 };
@@ -148,8 +163,8 @@ static int put_operations(struct metrics *m, struct buf *out)
 static int put_routes(struct metrics *m, struct buf *out)
 {
     static const char name[] = "warren_http_request_seconds";
-    int r = put_head(out, name, "histogram",
-                     "Time of requests that succeeded, streams until their end.");
+    int r = metrics_put_head(out, name, "histogram",
+                             "Time of requests that succeeded, streams until their end.");
     for (size_t i = 0; i < m->nroutes && r >= 0; i++) {
         char labels[160];
         struct tally t = { 0 };
@@ -166,7 +181,7 @@ static int put_routes(struct metrics *m, struct buf *out)
 static int put_requests(struct metrics *m, struct buf *out)
 {
     static const char name[] = "warren_http_requests_total";
-    int r = put_head(out, name, "counter", "Requests answered, by status class.");
+    int r = metrics_put_head(out, name, "counter", "Requests answered, by status class.");
     for (unsigned i = 0; i < ARRAY_LEN(m->requests) && r >= 0; i++) {
         if (i == 1)
             continue; /* 1xx is never a final answer */
@@ -182,7 +197,7 @@ static int put_failures(struct metrics *m, struct buf *out)
     static const char name[] = "warren_errors_total";
     unsigned status;
     const char *code;
-    int r = put_head(out, name, "counter", "Requests refused or failed, by error code.");
+    int r = metrics_put_head(out, name, "counter", "Requests refused or failed, by error code.");
     for (size_t i = 0; r >= 0 && (code = reply_code(i, &status)); i++)
         r = buf_printf(out, "%s{code=\"%s\"} %" PRIu64 "\n", name, code,
                        atomic_load_explicit(&m->failures[i], memory_order_relaxed));
@@ -192,7 +207,7 @@ static int put_failures(struct metrics *m, struct buf *out)
 static int put_states(const struct core_counts *c, struct buf *out)
 {
     static const char name[] = "warren_sandboxes";
-    int r = put_head(out, name, "gauge", "Sandboxes there are now, by state.");
+    int r = metrics_put_head(out, name, "gauge", "Sandboxes there are now, by state.");
     for (int s = 0; s < SANDBOX_GONE && r >= 0; s++)
         r = buf_printf(out, "%s{state=\"%s\"} %u\n", name,
                        sandbox_state_name((enum sandbox_state)s), c->states[s]);
@@ -202,63 +217,58 @@ static int put_states(const struct core_counts *c, struct buf *out)
 static int put_numbers(struct metrics *m, const struct core_counts *c,
                        const struct connections_counts *connections, struct buf *out)
 {
-    const struct {
-        const char *name, *type, *help;
-        uint64_t value;
-    } rows[] = {
-        { "warren_sandbox_creates_total", "counter", "Sandboxes made.", c->creates },
+    const struct metric rows[] = {
+        { "warren_sandbox_creates_total", "counter", "Sandboxes made.", NULL, c->creates },
         { "warren_sandbox_creates_warm_total", "counter",
-          "Sandboxes made from a blank cell that was ready.", c->warm_creates },
+          "Sandboxes made from a blank cell that was ready.", NULL, c->warm_creates },
         { "warren_sandbox_create_failures_total", "counter", "Sandboxes that could not be made.",
-          c->create_failures },
+          NULL, c->create_failures },
         { "warren_sandbox_freezes_total", "counter",
-          "Times that an idle sandbox's work was frozen.", c->freezes },
-        { "warren_sandbox_deletes_total", "counter", "Sandboxes deleted.", c->deletes },
-        { "warren_sandbox_ooms_total", "counter", "Commands ended by a memory limit.", c->ooms },
-        { "warren_builds_total", "counter", "Images built.", c->builds },
-        { "warren_build_failures_total", "counter", "Builds that failed.", c->build_failures },
-        { "warren_execs_total", "counter", "Commands started.", c->execs },
-        { "warren_exec_failures_total", "counter", "Commands that could not be started.",
+          "Times that an idle sandbox's work was frozen.", NULL, c->freezes },
+        { "warren_sandbox_deletes_total", "counter", "Sandboxes deleted.", NULL, c->deletes },
+        { "warren_sandbox_ooms_total", "counter", "Commands ended by a memory limit.", NULL,
+          c->ooms },
+        { "warren_builds_total", "counter", "Images built.", NULL, c->builds },
+        { "warren_build_failures_total", "counter", "Builds that failed.", NULL,
+          c->build_failures },
+        { "warren_execs_total", "counter", "Commands started.", NULL, c->execs },
+        { "warren_exec_failures_total", "counter", "Commands that could not be started.", NULL,
           c->exec_failures },
-        { "warren_pool_ready", "gauge", "Blank cells ready to become sandboxes.", c->pool_ready },
-        { "warren_pool_size", "gauge", "Blank cells that shall be kept ready.", c->pool_size },
-        { "warren_network_sent_bytes_total", "counter", "Bytes that sandboxes sent out.",
+        { "warren_pool_ready", "gauge", "Blank cells ready to become sandboxes.", NULL,
+          c->pool_ready },
+        { "warren_pool_size", "gauge", "Blank cells that shall be kept ready.", NULL,
+          c->pool_size },
+        { "warren_network_sent_bytes_total", "counter", "Bytes that sandboxes sent out.", NULL,
           c->egress.sent_bytes },
-        { "warren_network_received_bytes_total", "counter", "Bytes that came back to them.",
+        { "warren_network_received_bytes_total", "counter", "Bytes that came back to them.", NULL,
           c->egress.received_bytes },
-        { "warren_network_connections_total", "counter", "Connections out of sandboxes.",
+        { "warren_network_connections_total", "counter", "Connections out of sandboxes.", NULL,
           c->egress.connections },
         { "warren_network_denied_total", "counter", "Attempts of sandboxes that were refused.",
-          c->egress.denied },
+          NULL, c->egress.denied },
         { "warren_preview_sent_bytes_total", "counter", "Bytes that sandboxes sent to previews.",
-          c->previews.sent_bytes },
-        { "warren_preview_received_bytes_total", "counter", "Bytes that previews brought in.",
+          NULL, c->previews.sent_bytes },
+        { "warren_preview_received_bytes_total", "counter", "Bytes that previews brought in.", NULL,
           c->previews.received_bytes },
-        { "warren_preview_requests_total", "counter", "Requests that previews brought in.",
+        { "warren_preview_requests_total", "counter", "Requests that previews brought in.", NULL,
           c->previews.connections },
         { "warren_keeper_restarts_total", "counter", "Times the keeper died and was started again.",
-          m->keeper_restarts ? atomic_load(m->keeper_restarts) : 0 },
+          NULL, m->keeper_restarts ? atomic_load(m->keeper_restarts) : 0 },
         { "warren_http_rate_limited_total", "counter", "Requests refused by a key's rate limit.",
-          atomic_load_explicit(&m->rate_limited, memory_order_relaxed) },
-        { "warren_http_requests_in_flight", "gauge", "Requests at work, streams included.",
+          NULL, atomic_load_explicit(&m->rate_limited, memory_order_relaxed) },
+        { "warren_http_requests_in_flight", "gauge", "Requests at work, streams included.", NULL,
           (uint64_t)atomic_load_explicit(&m->in_flight, memory_order_relaxed) },
         { "warren_http_connections", "gauge",
-          "Open connections of the API, upgraded ones included.", connections->total },
-        { "warren_http_connections_waiting", "gauge", "Those that wait for a request.",
+          "Open connections of the API, upgraded ones included.", NULL, connections->total },
+        { "warren_http_connections_waiting", "gauge", "Those that wait for a request.", NULL,
           connections->waiting },
         { "warren_http_connections_without_key", "gauge",
-          "Those that brought no key with their last request, or have made none.",
+          "Those that brought no key with their last request, or have made none.", NULL,
           connections->without_key },
         { "warren_http_connections_upgraded", "gauge",
-          "Those that became WebSockets to ports of sandboxes.", connections->upgraded },
+          "Those that became WebSockets to ports of sandboxes.", NULL, connections->upgraded },
     };
-    int r = 0;
-    for (size_t i = 0; i < ARRAY_LEN(rows) && r >= 0; i++) {
-        r = put_head(out, rows[i].name, rows[i].type, rows[i].help);
-        if (r >= 0)
-            r = buf_printf(out, "%s %" PRIu64 "\n", rows[i].name, rows[i].value);
-    }
-    return r;
+    return metrics_put(out, rows, ARRAY_LEN(rows));
 }
 
 int metrics_text(struct metrics *m, struct core *core, const struct connections_counts *connections,
@@ -273,6 +283,8 @@ int metrics_text(struct metrics *m, struct core *core, const struct connections_
         r = put_numbers(m, &c, connections, out);
     if (r >= 0)
         r = put_states(&c, out);
+    if (r >= 0)
+        r = metrics_put_machine(core, &c, out);
     if (r >= 0)
         r = put_operations(m, out);
     return r < 0 ? r : put_routes(m, out);

@@ -1,40 +1,31 @@
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/sysinfo.h>
-#include <sys/un.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "core/disk.h"
 #include "core/keeper.h"
 #include "front/http/server.h"
 #include "front/native/native.h"
 #include "wire/keeper.h"
-
-/* Only whether somebody listens: a busy keeper is a healthy one. */
-static bool keeper_listens(const struct core *core)
-{
-    struct sockaddr_un sa = { .sun_family = AF_UNIX };
-    int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/keeper.sock", core_run_dir(core));
-    if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
-        return false;
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    return fd >= 0 && (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN);
-}
 
 int native_health(struct request *req, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
     struct core_counts counts;
+    struct disk_reading disk;
     bool keeper = keeper_listens(req->core);
 
     core_counts(req->core, &counts);
+    disk_last(req->core, &disk);
     jout_open(&j, NULL, '{');
     jout_str(&j, "status", keeper ? "ok" : "degraded");
     jout_str(&j, "version", WARREN_VERSION);
     jout_bool(&j, "keeper", keeper);
     jout_uint(&j, "sandboxes", (uint64_t)counts.running + counts.stopped);
+    jout_str(&j, "disk", disk_level_name(disk.level));
     jout_close(&j, '}');
     return reply_json(req, keeper ? 200 : 503, &j);
 }
@@ -51,6 +42,27 @@ static const struct {
     { KEEPER_HAS_POOL_IMAGE, "pool_image" },     { KEEPER_HAS_MEMORY_IMAGES, "memory_images" },
     { KEEPER_HAS_FENCE, "volume_fence" },
 };
+
+/* How full each area is (core/disk.h), read now. */
+static void put_disk(struct core *core, struct jout *j)
+{
+    struct disk_reading d;
+    disk_look(core);
+    disk_last(core, &d);
+    jout_open(j, "disk", '{');
+    for (int i = 0; i < DISK_AREAS; i++) {
+        const struct disk_room *a = &d.areas[i];
+        if (a->size == 0)
+            continue;
+        jout_open(j, disk_area_name((enum disk_area)i), '{');
+        jout_uint(j, "size_bytes", a->size);
+        jout_uint(j, "free_bytes", a->free);
+        jout_uint(j, "reserve_bytes", a->reserve);
+        jout_str(j, "level", disk_level_name(a->level));
+        jout_close(j, '}');
+    }
+    jout_close(j, '}');
+}
 
 int native_host(struct request *req, struct err *err)
 {
@@ -73,8 +85,10 @@ int native_host(struct request *req, struct err *err)
     jout_int(&j, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
     jout_uint(&j, "memory_bytes", (uint64_t)mem.totalram * mem.mem_unit);
     jout_uint(&j, "memory_free_bytes", (uint64_t)mem.freeram * mem.mem_unit);
-    jout_uint(&j, "pool_total_bytes", probe.pool_total_bytes);
-    jout_uint(&j, "pool_free_bytes", probe.pool_free_bytes);
+    jout_uint(&j, "pool_total_bytes", probe.room.pool_bytes);
+    jout_uint(&j, "pool_free_bytes", probe.room.pool_free_bytes);
+    jout_str(&j, "data_dir", core_data_name(req->core));
+    put_disk(req->core, &j);
     probe.memory_text[sizeof(probe.memory_text) - 1] = '\0';
     jout_str(&j, "criu", probe.memory_text);
     jout_open(&j, "features", '{');
