@@ -21,7 +21,8 @@ from test_build import context_tar
 
 HERE = harness.own_address(1)  # on loopback while these tests run
 DNS_PORT, TLS_PORT, HTTP_PORT, GREET_PORT, UDP_PORT = 5377, 443, 80, 2525, 7777
-NAMES = {"good.test": HERE, "other.test": HERE, "inner.test": "169.254.169.254", "host.test": "127.0.0.1"}
+NAMES = {"good.test": HERE, "other.test": HERE, "inner.test": "169.254.169.254", "host.test": "127.0.0.1",
+         "bare.test": None, "broken.test": None}
 
 # Inside: one line of what happened.
 CLIENT = r"""
@@ -59,7 +60,8 @@ def answer(question):
         at += 1 + question[at]
     name, kind = ".".join(labels).lower(), struct.unpack(">H", question[at + 1:at + 3])[0]
     found = NAMES.get(name) if kind == 1 else None
-    head = question[:2] + struct.pack(">HHHHH", 0x8180 if name in NAMES else 0x8183, 1, 1 if found else 0, 0, 0)
+    code = 2 if name == "broken.test" else 0 if name in NAMES else 3
+    head = question[:2] + struct.pack(">HHHHH", 0x8180 + code, 1, 1 if found else 0, 0, 0)
     body = question[12:at + 5]
     if found:
         body += b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 5, 4) + socket.inet_aton(found)
@@ -260,7 +262,39 @@ def test_a_name_does_not_lead_to_places_out_of_reach(api, box):
     before = last_number(api, box)
     for name in ("inner.test", "host.test"):
         assert attempt(api, box, "raw", name, 80).startswith("gaierror")
-        wait_entry(api, box, before, kind="dns", name=name, reason="reserved_address")
+        entry = wait_entry(api, box, before, kind="dns", name=name, reason="reserved_address")
+        assert entry["address"] == NAMES[name] and f"egress-open = {NAMES[name]}" in entry["hint"]
+
+
+def test_a_name_that_leads_nowhere_has_a_line_in_the_log(api, world):
+    """Allowed, asked for, and not there: the log says why, once for both families."""
+    sandbox = make_box(api, {"rules": ["allow *"]})
+    try:
+        for name, error, word in (("nowhere.test", "NXDOMAIN", "no such name"), ("bare.test", "NODATA", "no address"),
+                                  ("broken.test", "SERVFAIL", "could not say")):
+            before = last_number(api, sandbox)
+            assert attempt(api, sandbox, "raw", name, 80).startswith("gaierror")
+            entry = wait_entry(api, sandbox, before, kind="dns", name=name)
+            assert (entry["verdict"], entry["error"], entry["rule"], entry["address"]) == ("allowed", error, "allow *", None)
+            assert word in entry["hint"]
+            attempt(api, sandbox, "raw", name, 80)
+            assert len([e for e in log_of(api, sandbox, before) if e["name"] == name]) == 1
+    finally:
+        api.delete(sandbox)
+
+
+def test_http_on_any_port_is_told_why(api, box):
+    before = last_number(api, box)
+    for host, port, reason in (("203.0.113.9", 8080, "no rule allows it"), ("10.9.8.7", 3000, "private or reserved"),
+                               ("169.254.169.254", 443, "private or reserved")):
+        denied = attempt(api, box, "http", host, port, "x")
+        assert "403 Forbidden" in denied and '"network_denied"' in denied, denied
+        assert f"{host} port {port}" in denied and reason in denied, denied
+        wait_entry(api, box, before, kind="connection", address=host, port=port, verdict="denied")
+    assert attempt(api, box, "raw", "203.0.113.9", 8080).startswith("ConnectionResetError")
+    assert attempt(api, box, "greet", "203.0.113.9", 8080).startswith("ConnectionResetError")  # it waits for the server
+    assert wait_entry(api, box, before, address="203.0.113.9")["hint"] == "a rule lets it through: allow 203.0.113.9 8080"
+
 
 
 def test_the_network_of_one_is_changed_while_it_runs(api, box, daemon):
@@ -471,6 +505,7 @@ def test_the_command_line_says_what_was_denied(api, box, daemon):
         rows = until(lambda: [line for line in warren("net", "log", "--denied", made).splitlines() if "10.9.8.7:443" in line],
                      "the entry")
         assert "denied" in rows[0] and "reserved_address" in rows[0]
+        assert "10.9.8.7:443: 10.9.8.7 is private or reserved" in rows[-1] and "egress-open = 10.9.8.7" in rows[-1]
         until(lambda: "allowed" in warren("net", "log", "--json", made) or attempt(api, made, "greet", "good.test", GREET_PORT) is None,
               "something that was allowed")
         told = json.loads(warren("net", "log", "--json", "--denied", made))

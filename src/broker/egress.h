@@ -39,14 +39,17 @@ enum egress_fd {
 struct egress_record {
     char sandbox[ID_SIZE];
     int64_t wall_ms; /* when it began */
-    bool question;   /* a name to be resolved; then there is no address */
+    bool question; /* a name to be resolved; its address is the one that is out of reach, if any */
     bool allowed;
     enum policy_protocol protocol;
     enum policy_why why;
     struct address to;
     uint16_t port;
-    int failure;          /* errno of a connection that was allowed and could not be made */
-    char name[HOST_SIZE]; /* what it said, or what was resolved to that address; "" */
+    /* Allowed, and nothing came of it: errno of a connection that could not be made; of a question
+     * ENOENT (there is no such name), ENODATA (no address), ENETUNREACH (none that this machine has
+     * a way to), ECONNREFUSED (the resolver refuses), ETIMEDOUT (none answers), else EREMOTEIO */
+    int failure;
+    char name[HOST_SIZE];             /* what it said, or what was resolved to that address; "" */
     char rule[POLICY_RULE_TEXT_SIZE]; /* "": none */
     bool open;                        /* it goes on: there will be another record of this flow */
     uint64_t flow;                    /* in all records of one connection; 0: there is one alone */

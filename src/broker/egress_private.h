@@ -8,6 +8,7 @@
 #include "broker/resolver.h"
 #include "broker/veil.h"
 #include "broker/tally.h"
+#include "broker/unresolved.h"
 #include "broker/who.h"
 #include "net/pins.h"
 
@@ -38,6 +39,8 @@ struct network {
     struct allot allot;
     struct deadline refill, cut; /* bytes may be read again; its sum is used up */
     struct bucket records;       /* that may be told of */
+    struct bucket patience;      /* refused clients that may be waited for (outlet_refusal.c) */
+    struct unresolveds unresolved;
     struct outlet *outlets;
     size_t n_outlets;
     struct bound *bound; /* NULL: nothing is bound */
@@ -79,6 +82,10 @@ void egress_limit(struct network *n, const struct allot_limits *limits, uint64_t
 void egress_record(struct network *n, struct egress_record *rec);
 /* The same once `who` knows whose it was; who is free then. */
 void egress_record_who(struct network *n, struct egress_record *rec, struct who *who);
+/* May a refused client be waited for, until it shows what it speaks? Silent ones use this up: whoever
+ * tries again and again is reset at once. egress_listened: it did speak, and costs nothing. */
+bool egress_may_listen(struct network *n);
+void egress_listened(struct network *n);
 /* May it begin? False: refuse it, with what is in *ret_answer. */
 bool egress_admit(struct network *n, struct policy_answer *ret_answer);
 /* It was allowed: counts as a connection, and has a number from now on. */

@@ -12,6 +12,8 @@
 #define REPORT_MS 10000 /* what goes on is told of this often, while bytes pass */
 #define RECORDS_PER_S 50
 #define RECORDS_BURST 512
+#define PATIENCE_PER_S 1
+#define PATIENCE_BURST 16
 
 static int send_who(void *arg, const struct broker_who *msg)
 {
@@ -25,6 +27,7 @@ void ledger_init(struct network *n)
     allot_init(&n->allot);
     whos_init(&n->whos, n->egress->loop, n->id, send_who, n);
     n->records = (struct bucket){ RECORDS_BURST * 1000, clock_mono_ms() };
+    n->patience = (struct bucket){ PATIENCE_BURST * 1000, n->records.at_ms };
 }
 
 void ledger_done(struct network *n)
@@ -50,18 +53,32 @@ static void count(struct network *n, const struct egress_record *rec, struct tal
     tally_add(n->egress->config.tally, row);
 }
 
-/* Whoever is refused a thousand times a second learns nothing from the thousandth line. */
-static bool may_tell(struct network *n)
+static bool take_one(struct bucket *b, int64_t per_s, int64_t burst)
 {
-    struct bucket *b = &n->records;
     int64_t now = clock_mono_ms();
-    b->level += (now - b->at_ms) * RECORDS_PER_S;
-    b->level = b->level > RECORDS_BURST * 1000 ? RECORDS_BURST * 1000 : b->level;
+    b->level += (now - b->at_ms) * per_s;
+    b->level = b->level > burst * 1000 ? burst * 1000 : b->level;
     b->at_ms = now;
     if (b->level < 1000)
         return false;
     b->level -= 1000;
     return true;
+}
+
+/* Whoever is refused a thousand times a second learns nothing from the thousandth line. */
+static bool may_tell(struct network *n)
+{
+    return take_one(&n->records, RECORDS_PER_S, RECORDS_BURST);
+}
+
+bool egress_may_listen(struct network *n)
+{
+    return take_one(&n->patience, PATIENCE_PER_S, PATIENCE_BURST);
+}
+
+void egress_listened(struct network *n)
+{
+    n->patience.level += 1000;
 }
 
 void egress_record(struct network *n, struct egress_record *rec)

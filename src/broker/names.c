@@ -152,17 +152,63 @@ static bool ask_who(struct names_job *j)
            who_begin(&j->net->whos, &j->who, true, &client, &server, on_who);
 }
 
-static void refuse(struct names_job *j, const struct policy_answer *answer)
+/* Begins its record, and asks whose it is; false: that will not be known. */
+static bool note(struct names_job *j, const struct policy_answer *answer)
 {
     j->rec = (struct egress_record){ .wall_ms = clock_now_ms(), .question = true };
     j->rec.protocol = j->stream ? POLICY_TCP : POLICY_UDP;
     memcpy(j->rec.name, j->q.name, sizeof(j->rec.name));
     egress_answered(&j->rec, answer);
-    bool asked = j->stream ? egress_ask_who(j->net, j->stream->fd, &j->who, on_who) : ask_who(j);
+    return j->stream ? egress_ask_who(j->net, j->stream->fd, &j->who, on_who) : ask_who(j);
+}
+
+/* to: the address that it leads to, which is out of reach; NULL: nobody looked. */
+static void refuse(struct names_job *j, const struct policy_answer *answer,
+                   const struct address *to)
+{
+    bool asked = note(j, answer);
+    if (to)
+        j->rec.to = *to;
     if (asked)
         loop_deadline(j->net->egress->loop, &j->hold, clock_mono_ms() + HOLD_MS, on_held);
     else
         refused(j);
+}
+
+static struct policy_answer resolves(const struct names_job *j)
+{
+    if (!j->q.name[0])
+        return (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
+    if (j->net->bound && bindings_resolve(&j->net->bound->bindings, j->q.name))
+        return (struct policy_answer){ POLICY_ALLOW, POLICY_BY_RULE, NULL };
+    return policy_resolves(&j->net->policy, j->q.name);
+}
+
+/* A name that may be used and leads nowhere, for the log. Programs ask for both families, and again:
+ * it is told of once for a while, and "no address" only when neither family has one. */
+static void tell_unresolved(struct names_job *j, int failure)
+{
+    struct unresolved *u = unresolved_find(&j->net->unresolved, j->q.name, clock_mono_ms());
+    bool other_too = u->families && u->families != (j->q.type == DNS_A ? 1u : 2u);
+    bool none = failure == ENODATA || failure == ENETUNREACH;
+    u->families |= j->q.type == DNS_A ? 1u : 2u;
+    if (u->told || (none && !other_too))
+        return;
+    u->told = true;
+    struct policy_answer answer = resolves(j);
+    (void)note(j, &answer);
+    j->rec.failure = failure;
+    egress_record_who(j->net, &j->rec, &j->who);
+}
+
+static int failure_of(const struct dns_answer *a, size_t away)
+{
+    switch (a->rcode) {
+    case DNS_NOERROR: return away ? ENETUNREACH : ENODATA;
+    case DNS_NXDOMAIN: return ENOENT;
+    case DNS_REFUSED: return ECONNREFUSED;
+    default: return EREMOTEIO;
+    }
 }
 
 static void on_looked_up(struct lookup *l, const struct dns_answer *a)
@@ -173,6 +219,7 @@ static void on_looked_up(struct lookup *l, const struct dns_answer *a)
     size_t n = 0, away = 0;
     int64_t now = clock_mono_ms();
     if (!a || (a->truncated && !a->n_addresses)) {
+        tell_unresolved(j, a ? EREMOTEIO : ETIMEDOUT);
         reply_code(j, DNS_SERVFAIL);
         return;
     }
@@ -187,9 +234,11 @@ static void on_looked_up(struct lookup *l, const struct dns_answer *a)
     }
     if (a->n_addresses && !n && !away) {
         static const struct policy_answer out = { POLICY_DENY, POLICY_BY_PLACE, NULL };
-        refuse(j, &out);
+        refuse(j, &out, &a->addresses[0]);
         return;
     }
+    if (!n)
+        tell_unresolved(j, failure_of(a, away));
     reply(j, &(struct dns_reply){ .rcode = (enum dns_rcode)a->rcode,
                                   .ttl = a->ttl < TTL_MAX ? a->ttl : TTL_MAX,
                                   .addresses = good,
@@ -214,15 +263,6 @@ static bool reply_inner(struct names_job *j)
     return true;
 }
 
-static struct policy_answer resolves(const struct names_job *j)
-{
-    if (!j->q.name[0])
-        return (struct policy_answer){ POLICY_DENY, POLICY_BY_DEFAULT, NULL };
-    if (j->net->bound && bindings_resolve(&j->net->bound->bindings, j->q.name))
-        return (struct policy_answer){ POLICY_ALLOW, POLICY_BY_RULE, NULL };
-    return policy_resolves(&j->net->policy, j->q.name);
-}
-
 /* What dns_read_question said of it, in r. */
 static void begin(struct names_job *j, int r)
 {
@@ -234,12 +274,14 @@ static void begin(struct names_job *j, int r)
         return;
     struct policy_answer answer = resolves(j);
     if (answer.verdict != POLICY_ALLOW)
-        refuse(j, &answer);
+        refuse(j, &answer, NULL);
     else if (j->q.type != DNS_A && j->q.type != DNS_AAAA)
         reply_code(j, DNS_NOERROR); /* it has none of those: only addresses pass */
     else if (lookup_begin(&j->lookup, &j->net->egress->resolver, j->q.name,
-                          (enum dns_type)j->q.type, on_looked_up) < 0)
+                          (enum dns_type)j->q.type, on_looked_up) < 0) {
+        tell_unresolved(j, EREMOTEIO);
         reply_code(j, DNS_SERVFAIL);
+    }
 }
 
 /* NULL: there are too many, or it is not worth an answer. */

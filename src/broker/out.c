@@ -42,7 +42,7 @@ static void on_record(void *arg, const struct egress_record *rec)
                                  .sent_bytes = rec->sent_bytes,
                                  .received_bytes = rec->received_bytes };
     memcpy(msg.sandbox, rec->sandbox, sizeof(msg.sandbox));
-    if (!rec->question)
+    if (rec->to.bits)
         (void)address_text(&rec->to, msg.address);
     (void)snprintf(msg.name, sizeof(msg.name), "%s", rec->name);
     (void)snprintf(msg.rule, sizeof(msg.rule), "%s", rec->rule);

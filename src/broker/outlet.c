@@ -282,6 +282,8 @@ static void on_in(struct watch *w, uint32_t events)
     struct outlet *o = container_of(w, struct outlet, in_watch);
     if (o->state == OUTLET_REFUSING)
         outlet_hear_out(o);
+    else if (o->state == OUTLET_HELD && o->unheard)
+        outlet_listen_in(o);
     else if (o->state == OUTLET_OPENING && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
         outlet_read_opening(o);
     else if (o->in_wanted == EPOLLERR && (events & EPOLLERR))

@@ -25,6 +25,7 @@ struct outlet {
     enum outlet_state state;
     bool spoke_http; /* so that a refusal says why */
     bool heard;      /* a refused client has sent something */
+    bool unheard;    /* HELD: its first bytes are awaited, which may be a request over HTTP */
     bool owed;       /* a record of its end: what was refused has its record already */
     enum policy_name named;
     struct requests *http; /* requests that are judged one by one; NULL: there are none */
@@ -58,8 +59,9 @@ enum lane_state outlet_run_requests(struct outlet *o);
 int outlet_hear_answer(struct outlet *o);
 
 /* ---- outlet_refusal.c ---- */
-/* http: it may be told why. */
+/* http: it speaks it, and is told why; else that is found out, if it says something soon. */
 void outlet_refuse(struct outlet *o, const struct policy_answer *answer, bool http);
 void outlet_tell_refused(struct outlet *o); /* it was held long enough */
 void outlet_on_who(struct who *w, const char *program);
 void outlet_hear_out(struct outlet *o);
+void outlet_listen_in(struct outlet *o);

@@ -23,9 +23,9 @@ static const char *limit(enum policy_why why)
 static const char *reason(enum policy_why why)
 {
     switch (why) {
-    case POLICY_BY_DEFAULT: return ": no rule allows it";
+    case POLICY_BY_DEFAULT: return ": no rule allows it (`warren net set` changes the rules)";
     case POLICY_BY_PLACE:
-        return ": a private or reserved address, which the operator has not opened";
+        return ": a private or reserved address, which only the operator can open (egress-open)";
     case POLICY_BY_MISMATCH: return ": the request names another host than was resolved";
     case POLICY_BY_HIDDEN: return ": the name in its TLS may be another than can be read";
     case POLICY_BY_RULE:
@@ -39,8 +39,10 @@ static const char *reason(enum policy_why why)
 /* Names and rules are made of letters that need no escape. */
 static int write_body(const struct egress_record *rec, char *out, size_t size)
 {
-    char address[ADDRESS_TEXT_SIZE];
-    const char *to = rec->name[0] ? rec->name : address_text(&rec->to, address);
+    char address[ADDRESS_TEXT_SIZE], to[HOST_SIZE + ADDRESS_TEXT_SIZE + 4];
+    const char *at = rec->to.bits ? address_text(&rec->to, address) : "";
+    (void)snprintf(to, sizeof(to), "%s%s%s%s", rec->name, rec->name[0] && *at ? " (" : "", at,
+                   rec->name[0] && *at ? ")" : "");
     const char *beyond = limit(rec->why);
     if (beyond)
         return snprintf(out, size,

@@ -9,6 +9,7 @@
 #include "cli/sanitise.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "cli/xmem.h"
 
 struct log_opts {
     bool denied, follow;
@@ -21,19 +22,22 @@ static const struct opt log_table[] = {
       "Go on with what comes, until interrupted.", NULL },
 };
 
-#define PLACE_SIZE 300
+#define PLACE_SIZE 400
+#define HINTS_MAX 32 /* shown below one table */
 
-/* Where to: the name if there is one, else the address; and the port. */
+/* Where to: the name if there is one, else the address, and the port; of what did not pass the address
+ * that the name led to, too. */
 static const char *place_text(const json_t *e, char out[PLACE_SIZE])
 {
-    const char *name = member_text(e, "name");
-    const char *host = *name ? name : member_text(e, "address");
-    bool v6 = strchr(host, ':') != NULL;
-    if (member_int(e, "port"))
-        (void)snprintf(out, PLACE_SIZE, "%s%s%s:%d", v6 ? "[" : "", host, v6 ? "]" : "",
-                       (int)member_int(e, "port"));
-    else
-        (void)snprintf(out, PLACE_SIZE, "%s", host);
+    const char *name = member_text(e, "name"), *address = member_text(e, "address");
+    const char *host = *name ? name : address;
+    bool v6 = strchr(host, ':') != NULL, both = *name && *address && *member_text(e, "hint");
+    int port = (int)member_int(e, "port");
+    int n = snprintf(out, PLACE_SIZE, "%s%s%s", v6 ? "[" : "", host, v6 ? "]" : "");
+    if (port && n > 0 && n < PLACE_SIZE)
+        n += snprintf(out + n, (size_t)(PLACE_SIZE - n), ":%d", port);
+    if (both && n > 0 && n < PLACE_SIZE)
+        (void)snprintf(out + n, (size_t)(PLACE_SIZE - n), " (%s)", address);
     return out;
 }
 
@@ -61,6 +65,27 @@ static bool is_wanted(const struct log_opts *o, const json_t *e)
     return !o->denied || is_denied(e) || *member_text(e, "error");
 }
 
+/* How to get each of them through, once for each place; the latest last. */
+static void print_hints(const struct log_opts *o, const json_t *log)
+{
+    _cleanup_json_ json_t *said = json_object();
+    const json_t *e;
+    size_t i;
+    json_array_foreach(member_list(log, "entries"), i, e)
+    {
+        char place[PLACE_SIZE];
+        const char *hint = member_text(e, "hint");
+        if (!*hint || !is_wanted(o, e) || json_object_size(said) >= HINTS_MAX)
+            continue;
+        _cleanup_free_ char *text = xasprintf("%s: %s", place_text(e, place), hint);
+        if (json_object_get(said, text))
+            continue;
+        _cleanup_free_ char *clean = text_line(text);
+        (void)printf("%s%s\n", json_object_size(said) ? "" : "\n", clean);
+        (void)json_object_set_new(said, text, json_true());
+    }
+}
+
 static void print_entries(struct cli *cli, const struct log_opts *o, const json_t *log)
 {
     static const struct column columns[] = {
@@ -77,6 +102,7 @@ static void print_entries(struct cli *cli, const struct log_opts *o, const json_
             put_entry(&t, e);
     }
     table_finish(&t);
+    print_hints(o, log);
 }
 
 static void print_json(const struct log_opts *o, const json_t *log)
@@ -111,13 +137,15 @@ static int print_now(struct cli *cli, const struct log_opts *o, const json_t *lo
             continue;
         }
         _cleanup_free_ char *line = NULL;
-        if (asprintf(&line, "%s  %s  %s  %s  %s  %s  %s  %s%s", member_text(e, "time"),
+        const char *hint = member_text(e, "hint");
+        if (asprintf(&line, "%s  %s  %s  %s  %s  %s  %s  %s%s%s%s", member_text(e, "time"),
                      member_text(e, "kind"), place_text(e, place),
                      *error ? error : member_text(e, "verdict"),
                      *rule ? rule : member_text(e, "reason"), *program ? program : "-",
                      size_text(member_int(e, "sent_bytes"), sent),
                      size_text(member_int(e, "received_bytes"), received),
-                     json_is_true(json_object_get(e, "open")) ? "  open" : "") < 0)
+                     json_is_true(json_object_get(e, "open")) ? "  open" : "", *hint ? "  -> " : "",
+                     hint) < 0)
             return -ENOMEM;
         _cleanup_free_ char *clean = text_line(line);
         (void)puts(clean);
@@ -173,10 +201,12 @@ const struct command cmd_net_log = {
     .name = "net log",
     .summary = "Show what a sandbox reached, and what it could not",
     .synopsis = "[OPTIONS] SANDBOX",
-    .description = "Lists the latest attempts of a sandbox to resolve a name that was denied or to "
-                   "connect to something: where to, what came of it and by which rule, and how "
-                   "much went each way, and the program inside. Connections appear when "
-                   "they are over, or after ten seconds.",
+    .description =
+        "Lists the latest attempts of a sandbox to resolve a name that was denied or leads "
+        "nowhere, or to connect to something: where to, what came of it and by which "
+        "rule, and how much went each way, and the program inside; below, how to get "
+        "each through that did not pass. Connections appear when they are over, or "
+        "after ten seconds.",
     .examples =
         (const struct example[]){
             { "Why does it not work?", "warren net log --denied box" },

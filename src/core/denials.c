@@ -82,6 +82,7 @@ void denials_note(struct core *core, const char *owner, const struct broker_reco
     _cleanup_(buf_done) struct buf b = BUF_INIT(DATA_MAX);
     struct jout j = JOUT_INIT(&b);
     struct denials *d = find(core, rec->sandbox);
+    char hint[NETWORK_HINT_SIZE];
     if (!d)
         return;
     if (!is_worth_it(d, rec)) {
@@ -99,6 +100,7 @@ void denials_note(struct core *core, const char *owner, const struct broker_reco
         jout_uint(&j, "port", rec->port);
     jout_str(&j, "reason", network_reason(rec));
     jout_str(&j, "rule", rec->rule[0] ? rec->rule : NULL);
+    jout_str(&j, "hint", network_hint(rec, hint));
     jout_str(&j, "program", rec->program[0] ? rec->program : NULL);
     jout_uint(&j, "unsaid", d->unsaid);
     jout_close(&j, '}');

@@ -51,6 +51,11 @@ int network_account(struct core *core, const char *owner, const char *who,
 void network_account_done(struct core *core, struct account *account);
 const char *network_reason(const struct broker_record *record); /* as the API says it */
 const char *network_protocol(const struct broker_record *record);
+/* What went wrong with what was allowed: an errno's name, or a word of DNS; NULL: nothing. */
+const char *network_error(const struct broker_record *record);
+/* How to get it through, as far as this daemon can tell; NULL: it passed, or nobody knows. */
+#define NETWORK_HINT_SIZE 512
+const char *network_hint(const struct broker_record *record, char out[NETWORK_HINT_SIZE]);
 
 /* What the broker said, if it is of this; false: it is not. */
 bool network_told(struct core *core, const void *msg, size_t n);

@@ -126,6 +126,7 @@ class NetworkEntry(Model):
     reason: str = ""
     rule: Optional[str] = None
     error: Optional[str] = None
+    hint: Optional[str] = None
     program: Optional[str] = None
     binding: Optional[str] = None
     open: bool = False

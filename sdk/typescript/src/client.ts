@@ -265,7 +265,7 @@ export class Client {
   }
 
   /** Whether the daemon is well; throws `Unavailable` where it is not. */
-  health(options: CallOptions = {}): Promise<{ status: string; version: string; keeper: boolean; sandboxes: number }> {
+  health(options: CallOptions = {}): Promise<{ status: string; version: string; keeper: boolean; sandboxes: number; disk: "ok" | "low" | "full" }> {
     return this.transport.call("GET", "/v1/health", options);
   }
 

@@ -173,6 +173,8 @@ export interface NetworkEntry {
   reason: string;
   rule: string | null;
   error: string | null;
+  /** How to get it through; null: it passed, or nobody knows. */
+  hint: string | null;
   program: string | null;
   /** The secret that it carried. */
   binding: string | null;

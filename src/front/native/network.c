@@ -150,6 +150,7 @@ void native_put_network(struct jout *j, const struct sandbox_spec *spec)
 static void put_entry(struct jout *j, const struct network_entry *e)
 {
     const struct broker_record *r = &e->record;
+    char hint[NETWORK_HINT_SIZE];
     jout_open(j, NULL, '{');
     jout_uint(j, "number", e->number);
     jout_time(j, "time", r->wall_ms);
@@ -164,7 +165,8 @@ static void put_entry(struct jout *j, const struct network_entry *e)
     jout_str(j, "verdict", r->allowed ? "allowed" : "denied");
     jout_str(j, "reason", network_reason(r));
     jout_str(j, "rule", r->rule[0] ? r->rule : NULL);
-    jout_str(j, "error", r->failure ? strerrorname_np((int)r->failure) : NULL);
+    jout_str(j, "error", network_error(r));
+    jout_str(j, "hint", network_hint(r, hint));
     jout_str(j, "program", r->program[0] ? r->program : NULL);
     jout_str(j, "binding", r->binding[0] ? r->binding : NULL);
     jout_bool(j, "open", r->open);
