@@ -162,8 +162,9 @@ class Contexts:
         self.env = {}  # the sandbox's own variables
 
     async def start(self):
-        """Those that a first execution must not wait for."""
-        await asyncio.gather(self.default("python"), self.default("javascript"))
+        """The one that a first execution must not wait for. Sandboxes are copies of one that was ready: what runs by then
+        is brought back in each, and node's random numbers would go on alike in all."""
+        await self.default("python")
 
     def adopt(self, env):
         self.env = env

@@ -2,6 +2,7 @@
 that a program can read."""
 import asyncio
 import os
+import random
 import sys
 
 from ipykernel.ipkernel import IPythonKernel
@@ -21,8 +22,35 @@ def put(env):
     return before
 
 
+def boot_id():
+    with open("/proc/sys/kernel/random/boot_id") as f:
+        return f.read()
+
+
+class Seeds:
+    """A sandbox is mostly a copy of one that was ready, with this kernel's memory: what was seeded before would go on
+    alike in all of them. A copy has another boot id."""
+
+    def __init__(self):
+        self.boot = boot_id()
+
+    def renew(self):
+        now = boot_id()
+        if now == self.boot:
+            return
+        self.boot = now
+        random.seed()
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed()
+        if "ssl" in sys.modules:
+            sys.modules["ssl"].RAND_add(os.urandom(32), 32)
+
+
 class Kernel(IPythonKernel):
+    seeds = Seeds()
+
     async def do_execute(self, *args, **kwargs):
+        self.seeds.renew()
         ours = self.get_parent("shell").get("metadata", {}).get("warren", {})
         put(ours.get("news", {}))
         before = put(ours.get("env", {}))
