@@ -64,6 +64,11 @@ void boot_done(struct boot *b)
     *b = (struct boot){ 0 };
 }
 
+bool boot_any(const struct boot *b)
+{
+    return b->argv || b->ready != READY_AT_ONCE;
+}
+
 static int check_argv(char *const *argv, const char *member, struct err *err)
 {
     size_t n = argv_count(argv), bytes = 0;

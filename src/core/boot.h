@@ -28,6 +28,7 @@ struct boot {
 
 int boot_copy(const struct boot *from, struct boot *ret_to); /* -ENOMEM */
 void boot_done(struct boot *b);
+bool boot_any(const struct boot *b); /* it has a start command or a probe: a start takes a while */
 int boot_check(const struct boot *b, struct err *err); /* -EINVAL, invalid_field */
 json_t *boot_to_json(const struct boot *b);            /* NULL: no memory */
 int boot_from_json(const json_t *o, struct boot *ret_b);

@@ -59,13 +59,13 @@ static int describe(const struct box *b, const struct checkpoint_ask *ask, const
     return ask->metadata ? pairs_copy(ask->metadata, &c->metadata) : 0;
 }
 
-static int ask_keeper(struct core *core, const struct checkpoint_ask *ask, struct checkpoint *c,
-                      struct keeper_usage *ret_last, struct err *err)
+static int ask_keeper(struct core *core, const struct checkpoint_ask *ask, const char *cell,
+                      struct checkpoint *c, struct keeper_usage *ret_last, struct err *err)
 {
     struct keeper_request q = { .version = KEEPER_VERSION, .op = KEEPER_POINT_PUT };
     struct keeper_reply reply;
     struct keeper_usage usage = { 0 };
-    memcpy(q.id, c->sandbox, sizeof(q.id));
+    memcpy(q.id, cell, sizeof(q.id));
     memcpy(q.point, c->id, sizeof(q.point));
     q.flags = (ask->memory ? KEEPER_POINT_MEMORY : 0u) | (ask->end ? KEEPER_POINT_END : 0u);
     int r = keeper_ask(core, &q, &reply, err);
@@ -76,7 +76,7 @@ static int ask_keeper(struct core *core, const struct checkpoint_ask *ask, struc
     c->memory_bytes = ask->memory ? reply.memory_bytes : 0;
     if (ret_last)
         *ret_last = reply.usage;
-    if (keeper_ask_stat(core, c->sandbox, &usage, NULL) >= 0)
+    if (keeper_ask_stat(core, cell, &usage, NULL) >= 0)
         c->bytes = usage.disk_bytes;
     return 0;
 }
@@ -130,6 +130,13 @@ static int check_quota(struct core *core, const struct box *b, const struct chec
     return r;
 }
 
+int checkpoints_write(struct core *core, const struct checkpoint_ask *ask, const char *cell,
+                      struct checkpoint *c, struct keeper_usage *ret_last, struct err *err)
+{
+    int r = ask_keeper(core, ask, cell, c, ret_last, err);
+    return r < 0 ? r : keep(core, c, err);
+}
+
 int checkpoints_take(struct core *core, struct box *b, const struct checkpoint_ask *ask,
                      const char *id, struct keeper_usage *ret_last, struct err *err)
 {
@@ -140,9 +147,7 @@ int checkpoints_take(struct core *core, struct box *b, const struct checkpoint_a
     r = name_free(core, &c, err);
     if (r >= 0 && !ask->end) /* a pause always works: it frees memory, and counts afterwards */
         r = check_quota(core, b, ask, err);
-    if (r >= 0)
-        r = ask_keeper(core, ask, &c, ret_last, err);
-    return r < 0 ? r : keep(core, &c, err);
+    return r < 0 ? r : checkpoints_write(core, ask, b->s.id, &c, ret_last, err);
 }
 
 int checkpoints_note(struct core *core, struct box *b, const struct checkpoint_ask *ask,
@@ -279,8 +284,7 @@ int checkpoint_list(struct core *core, const char *owner, const char *sandbox,
     struct checkpoint *list = calloc(cs->n + 1, sizeof(*list));
     int r = list ? 0 : -ENOMEM;
     for (size_t i = 0; r >= 0 && i < cs->n; i++) {
-        if (strcmp(cs->items[i].owner, owner) != 0 ||
-            strcmp(cs->items[i].reason, PAUSE_REASON) == 0 || /* not the user's own */
+        if (strcmp(cs->items[i].owner, owner) != 0 || checkpoint_hidden(&cs->items[i]) ||
             (sandbox && strcmp(cs->items[i].sandbox, sandbox) != 0))
             continue;
         r = checkpoint_copy(&cs->items[i], &list[n]);
@@ -404,37 +408,59 @@ static int claim(struct core *core, struct checkpoint *c, struct err *err)
                     c->id);
 }
 
-int checkpoints_remove(struct core *core, const char *owner, const char *sandbox, const char *who,
-                       bool told, struct err *err)
+static int remove_one(struct core *core, struct checkpoint *gone, bool told, struct err *err)
 {
-    _cleanup_(checkpoint_done) struct checkpoint gone = { 0 };
     struct heirs heirs = { 0 };
-    int r = checkpoint_get(core, owner, sandbox, who, &gone, err);
-    if (r >= 0)
-        r = claim(core, &gone, err);
+    int r = claim(core, gone, err);
     if (r < 0)
         return r;
-    r = archives_forget(core, &gone, err);
+    r = archives_forget(core, gone, err);
     if (r >= 0)
-        r = store_checkpoint_remove(core->store, gone.id, err);
+        r = store_checkpoint_remove(core->store, gone->id, err);
     if (r < 0) {
-        unclaim(core, gone.id);
+        unclaim(core, gone->id);
         return r;
     }
     (void)pthread_mutex_lock(&core->table.lock);
-    struct checkpoint *c = checkpoints_find(core, owner, NULL, gone.id);
-    relink(core, &gone, &heirs);
+    struct checkpoint *c = checkpoints_find_any(core, gone->id);
+    relink(core, gone, &heirs);
     if (c)
         checkpoints_drop(&core->checkpoints, c);
     (void)pthread_mutex_unlock(&core->table.lock);
     save_heirs(core, &heirs);
     if (!c) /* another request was faster */
-        return checkpoint_missing(err, who);
-    r = checkpoints_forget(core, gone.id, err);
-    if (told && strcmp(gone.reason, PAUSE_REASON) != 0)
-        checkpoints_tell(core, &gone, "checkpoint.removed");
-    image_tree_release(core, gone.tree);
+        return checkpoint_missing(err, gone->id);
+    r = checkpoints_forget(core, gone->id, err);
+    if (told && !checkpoint_hidden(gone))
+        checkpoints_tell(core, gone, "checkpoint.removed");
+    image_tree_release(core, gone->tree);
     return r;
+}
+
+int checkpoints_remove(struct core *core, const char *owner, const char *sandbox, const char *who,
+                       bool told, struct err *err)
+{
+    _cleanup_(checkpoint_done) struct checkpoint gone = { 0 };
+    int r = checkpoint_get(core, owner, sandbox, who, &gone, err);
+    return r < 0 ? r : remove_one(core, &gone, told, err);
+}
+
+void checkpoints_shed(struct core *core, const char *id)
+{
+    _cleanup_(checkpoint_done) struct checkpoint gone = { 0 };
+    struct err err = ERR_INIT;
+    (void)pthread_mutex_lock(&core->table.lock);
+    const struct checkpoint *c = checkpoints_find_any(core, id);
+    int r = c && checkpoint_hidden(c) ? checkpoint_copy(c, &gone) : -ENOENT;
+    (void)pthread_mutex_unlock(&core->table.lock);
+    if (r == -ENOENT || (r >= 0 && remove_one(core, &gone, false, &err) >= 0))
+        return;
+    log_warn("memory that nothing needs stays for now checkpoint=%s err=\"%s\"", id, err.msg);
+    (void)pthread_mutex_lock(&core->table.lock);
+    struct checkpoint *left = checkpoints_find_any(core, id);
+    if (left)
+        left->orphan = true;
+    (void)pthread_mutex_unlock(&core->table.lock);
 }
 
 int checkpoint_remove(struct core *core, const char *owner, const char *sandbox, const char *who,

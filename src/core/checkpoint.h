@@ -21,10 +21,10 @@
 struct checkpoint {
     char id[ID_SIZE];
     char owner[OWNER_MAX];
-    char sandbox[ID_SIZE];        /* whose files these were; it may be gone */
-    char parent[ID_SIZE];         /* "": none */
-    char name[NAME_MAX_LEN + 1];  /* unique among its sandbox's; "": none */
-    char reason[16];              /* "asked", "fork", … */
+    char sandbox[ID_SIZE];       /* whose files these were; it may be gone */
+    char parent[ID_SIZE];        /* "": none */
+    char name[NAME_MAX_LEN + 1]; /* unique among its sandbox's; "": none */
+    char reason[16]; /* "asked", "fork", …; two are in no list: of pauses, of templates */
     char tree[KEEPER_IMAGE_SIZE]; /* what the files lie on */
     char *comment;                /* never NULL */
     char *spec;                   /* what the sandbox was, as spec_to_json writes it */
@@ -38,7 +38,7 @@ struct checkpoint {
     uint64_t archived_bytes;    /* what it takes there, with what it shares */
     bool away;                  /* its files are only there */
     bool going;                 /* it is being removed: nothing may begin to need it */
-    bool orphan;                /* of a pause that is over: the timers remove it */
+    bool orphan;                /* hidden, and needed no more: the timers remove it */
     char manifest[DIGEST_SIZE]; /* what we wrote there, or took over: nothing else is believed */
 };
 void checkpoint_done(struct checkpoint *c);

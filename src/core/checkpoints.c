@@ -32,6 +32,16 @@ int checkpoint_copy(const struct checkpoint *from, struct checkpoint *ret_to)
     return 0;
 }
 
+bool checkpoint_of_template(const struct checkpoint *c)
+{
+    return strcmp(c->reason, TEMPLATE_REASON) == 0;
+}
+
+bool checkpoint_hidden(const struct checkpoint *c)
+{
+    return checkpoint_of_template(c) || strcmp(c->reason, PAUSE_REASON) == 0;
+}
+
 int checkpoint_missing(struct err *err, const char *who)
 {
     return err_name(err, ENOENT, "checkpoint_not_found",
@@ -106,7 +116,7 @@ int checkpoints_resolve(struct core *core, const char *owner, const char *sandbo
     if (several)
         return err_name(err, ENOTUNIQ, "ambiguous_name",
                         "several checkpoints are called '%s'; say whose: SANDBOX:%s", who, who);
-    if (!c)
+    if (!c || checkpoint_of_template(c))
         return checkpoint_missing(err, who);
     *ret_c = c;
     return 0;
@@ -221,6 +231,18 @@ int checkpoints_forget(struct core *core, const char *id, struct err *err)
     return keeper_ask(core, &q, NULL, err);
 }
 
+/* A power cut can cost a part of what was just written: then it is made anew. */
+static void adopt_templates(struct checkpoints *cs, struct keeper_row *rows, size_t n)
+{
+    keeper_rows_sort(rows, n);
+    for (size_t i = 0; i < cs->n; i++) {
+        struct checkpoint *c = &cs->items[i];
+        const struct keeper_row *row = keeper_rows_find(rows, n, c->id);
+        if (checkpoint_of_template(c) && (!row || row->memory_bytes < c->memory_bytes))
+            c->orphan = true;
+    }
+}
+
 /* A row comes after its files and goes before them: files without a row are nobody's. */
 int checkpoints_adopt(struct core *core, struct err *err)
 {
@@ -240,6 +262,7 @@ int checkpoints_adopt(struct core *core, struct err *err)
             log_warn("files of no checkpoint stay checkpoint=%s", rows[i].id);
     }
     pauses_find_orphans(core);
+    adopt_templates(&core->checkpoints, rows, n);
     return 0;
 }
 

@@ -6,6 +6,11 @@
 #include "core/checkpoint.h"
 #include "core/private.h"
 
+#define TEMPLATE_REASON "template" /* of one that template_memory.h keeps */
+/* In no list, for it is not the user's own: of a pause, or of a template. */
+bool checkpoint_hidden(const struct checkpoint *c);
+bool checkpoint_of_template(const struct checkpoint *c); /* nor can it be named */
+
 int checkpoint_copy(const struct checkpoint *from, struct checkpoint *ret_to); /* -ENOMEM */
 /* Sets checkpoint_not_found. Always below zero. */
 int checkpoint_missing(struct err *err, const char *who);
@@ -27,6 +32,10 @@ struct box;
 struct keeper_usage;
 int checkpoints_take(struct core *core, struct box *b, const struct checkpoint_ask *ask,
                      const char *id, struct keeper_usage *ret_last, struct err *err);
+/* The last of that: has the keeper write a cell down as c, which describes it, and records it. Takes c's contents. On
+ * failure the caller undoes both. */
+int checkpoints_write(struct core *core, const struct checkpoint_ask *ask, const char *cell,
+                      struct checkpoint *c, struct keeper_usage *ret_last, struct err *err);
 /* Brings a held box back to one, whatever it is doing, and starts it. */
 int checkpoints_restore(struct core *core, struct box *b, const struct checkpoint *c, bool memory,
                         struct err *err);
@@ -43,6 +52,8 @@ int checkpoints_forget(struct core *core, const char *id, struct err *err); /* i
 /* checkpoint.c: of a held box that runs or is stopped; the caller tells of it. */
 int checkpoints_create(struct core *core, struct box *b, const struct checkpoint_ask *ask,
                        struct checkpoint *ret_c, struct err *err);
+/* Removes one that is in no list, now or by the timers; others stay. */
+void checkpoints_shed(struct core *core, const char *id);
 void checkpoints_tell(struct core *core, const struct checkpoint *c, const char *type);
 /* As checkpoint_remove; told: the change feed learns of it. */
 int checkpoints_remove(struct core *core, const char *owner, const char *sandbox, const char *who,

@@ -61,6 +61,7 @@ struct fake_keeper {
     const char *fail_what;
     unsigned drop_op;        /* the next of these is done and not answered */
     int make_us;             /* how long one takes */
+    bool cut;                /* a power cut took what memory checkpoints had */
     struct keeper_room room; /* all 0: not known */
 };
 
@@ -159,6 +160,7 @@ static void fake_list(struct fake_keeper *k, int fd, uint32_t op)
             row.running = k->cells[i].running;
         } else if (op == KEEPER_POINT_LIST) {
             memcpy(row.id, k->points[i], ID_SIZE);
+            row.memory_bytes = k->cut ? 0 : 4096;
         } else {
             memcpy(row.image, k->images[i], KEEPER_IMAGE_SIZE);
         }

@@ -250,6 +250,7 @@ static int rows_add(struct rows *rows, const struct keeper_reply *reply)
     memcpy(row->image, reply->image, sizeof(row->image));
     row->running = reply->running != 0;
     row->frozen = reply->frozen != 0;
+    row->memory_bytes = reply->memory_bytes;
     return 0;
 }
 

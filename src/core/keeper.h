@@ -67,6 +67,7 @@ struct keeper_row {
     char id[ID_SIZE];
     char image[KEEPER_IMAGE_SIZE];
     bool running, frozen;
+    uint64_t memory_bytes; /* POINT_LIST */
 };
 /* LIST or another of the operations that list, whole; free(*ret_rows). */
 int keeper_ask_list(struct core *core, enum keeper_op op, struct keeper_row **ret_rows,

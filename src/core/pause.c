@@ -51,19 +51,12 @@ static void become(struct core *core, struct box *b, enum sandbox_state state,
 
 void pause_forget(struct core *core, const char *owner, const char *checkpoint)
 {
-    struct err err = ERR_INIT;
     (void)pthread_mutex_lock(&core->table.lock);
     const struct checkpoint *c = checkpoints_find(core, owner, NULL, checkpoint);
     bool ours = c && strcmp(c->reason, PAUSE_REASON) == 0;
     (void)pthread_mutex_unlock(&core->table.lock);
-    if (!ours || checkpoint_remove(core, owner, NULL, checkpoint, &err) >= 0)
-        return;
-    log_warn("a pause's memory stays for now checkpoint=%s err=\"%s\"", checkpoint, err.msg);
-    (void)pthread_mutex_lock(&core->table.lock);
-    struct checkpoint *left = checkpoints_find_any(core, checkpoint);
-    if (left)
-        left->orphan = true;
-    (void)pthread_mutex_unlock(&core->table.lock);
+    if (ours)
+        checkpoints_shed(core, checkpoint);
 }
 
 /* With the table's lock held. */
@@ -95,21 +88,19 @@ void pauses_find_orphans(struct core *core)
 void pauses_drop_orphans(struct core *core)
 {
     struct checkpoints *cs = &core->checkpoints;
-    char id[ID_SIZE] = "", owner[OWNER_MAX];
+    char id[ID_SIZE] = "";
     for (size_t at = 0;;) {
         (void)pthread_mutex_lock(&core->table.lock);
         /* One that cannot be removed now is still where it was. */
         while (at < cs->n && (!cs->items[at].orphan || strcmp(cs->items[at].id, id) == 0))
             at++;
         bool found = at < cs->n;
-        if (found) {
+        if (found)
             memcpy(id, cs->items[at].id, ID_SIZE);
-            memcpy(owner, cs->items[at].owner, OWNER_MAX);
-        }
         (void)pthread_mutex_unlock(&core->table.lock);
         if (!found)
             return;
-        pause_forget(core, owner, id);
+        checkpoints_shed(core, id);
     }
 }
 

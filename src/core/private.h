@@ -192,6 +192,15 @@ struct shelf {                    /* what is kept ready of one kind */
     unsigned failures;
     char owner[OWNER_MAX];    /* a template's: whose image */
     struct sandbox_spec spec; /* a template's: what to make */
+    struct shelf_memory {     /* a template's: shelf_memory.c */
+        bool looked;          /* whether one was there at the start */
+        bool wanted;          /* somebody would have it */
+        bool given_up;        /* it cannot be kept; the log says why */
+        char point[ID_SIZE];  /* the checkpoint; "": none */
+        int64_t retry_ms;     /* not before this */
+        unsigned failures;    /* to make one that can be copied, in a row */
+        unsigned lost;        /* copies that failed, in a row */
+    } memory;
 };
 
 struct pool {
@@ -203,6 +212,8 @@ struct pool {
     struct shelf blank;
     struct pool_cell *trash; /* to be deleted; grows */
     size_t n_trash, cap_trash;
+    char (*stale)[ID_SIZE]; /* templates' memory that is to be removed; grows */
+    size_t n_stale;
     char other[KEEPER_IMAGE_SIZE];   /* what the last create asked for, if that was another one */
     char working[KEEPER_IMAGE_SIZE]; /* of the cell the thread is making or removing */
     int64_t last_take_ms, first_take_ms; /* monotonic; first: since the pool was last full */
@@ -212,7 +223,8 @@ struct pool {
     size_t n_warm;
     pthread_cond_t warm_wake;
     pthread_t warmer;
-    bool warmer_started, images_changed;
+    bool warmer_started, images_changed,
+        memoryless; /* the last: this host keeps none, and the log says so */
     char warming[KEEPER_IMAGE_SIZE], warming_key[ID_SIZE];
     _Atomic bool warm_cancel;
 };

@@ -1,4 +1,5 @@
-/* A new sandbox: of a template's that is ready, of a blank cell that is warm, or of a cell of its own. */
+/* A new sandbox: of a template's that is ready, as a copy of what its template keeps, of a blank cell that is warm, or of a
+ * cell of its own. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "core/row.h"
 #include "core/sandbox.h"
 #include "core/spec.h"
+#include "core/template_memory.h"
 #include "core/timers.h"
 
 #define LOG_MODULE "sandbox"
@@ -38,11 +40,6 @@ static int now_running(struct core *core, struct box *b, uint64_t cpu_us, struct
     return r < 0 ? err_set(err, -r, "cannot allocate a sandbox") : 0;
 }
 
-static bool boots(const struct sandbox_spec *spec)
-{
-    return spec->boot.argv || spec->boot.ready != READY_AT_ONCE;
-}
-
 /* 1: a cell with the processes of the checkpoint that its spec names; 0: it has none. */
 static int make_cell(struct core *core, struct box *b, struct err *err)
 {
@@ -53,7 +50,7 @@ static int make_cell(struct core *core, struct box *b, struct err *err)
 
 int sandbox_boot(struct core *core, struct box *b, struct err *err)
 {
-    if (!boots(&b->s.spec))
+    if (!boot_any(&b->s.spec.boot))
         return 0;
     return err_wrap(err, boot_run(core, &b->s, true, NULL, err), "template '%s'",
                     b->s.spec.template);
@@ -99,8 +96,10 @@ static int hand_out(struct core *core, struct box *b, const struct pool_cell *ce
 static int create_ready(struct core *core, struct box *b, struct sandbox *ret_s, struct err *err)
 {
     struct pool_cell cell;
+    struct keeper_limits limits = spec_limits(&b->s.spec);
     const char *key = b->s.spec.template_id;
-    if (!key[0] || b->s.spec.n_mounts > 1 || !warm_pool_take_ready(core, key, b->tree, &cell))
+    if (!key[0] || b->s.spec.n_mounts > 1 ||
+        !warm_pool_take_ready(core, key, b->tree, &limits, &cell))
         return 0;
     int r = add(core, b, cell.id, err);
     if (r < 0) {
@@ -108,6 +107,35 @@ static int create_ready(struct core *core, struct box *b, struct sandbox *ret_s,
         return r;
     }
     return hand_out(core, b, &cell, true, ret_s, err);
+}
+
+/* 1: running, a copy of what its template keeps; 0: there is nothing, or it cannot be copied. */
+static int create_copy(struct core *core, struct box *b, struct sandbox *ret_s, struct err *err)
+{
+    struct pool_cell cell = { .limits = spec_limits(&b->s.spec) };
+    struct err why = ERR_INIT;
+    char point[ID_SIZE];
+    const char *key = b->s.spec.template_id;
+    /* As with blank cells: one that sees several volumes has a filter that this one lacks. */
+    if (!key[0] || b->s.spec.n_mounts > 1 ||
+        !warm_pool_memory(core, key, b->tree, &cell.limits, point))
+        return 0;
+    if (id_random(cell.id) < 0)
+        return err_set(err, EIO, "cannot make an id");
+    memcpy(cell.tree, b->tree, sizeof(cell.tree));
+    int r = add(core, b, cell.id, err);
+    if (r < 0)
+        return r;
+    r = template_memory_copy(core, &b->s, b->tree, point, &why);
+    warm_pool_copied(core, key, point, r, &why);
+    struct keeper_usage usage;
+    if (r >= 0 && keeper_ask_stat(core, cell.id, &usage, NULL) >= 0)
+        cell.cpu_us = usage.cpu_us;
+    if (r >= 0)
+        return hand_out(core, b, &cell, true, ret_s, err);
+    box_remove(core, b);
+    warm_pool_discard(core, &cell);
+    return 0;
 }
 
 /* 1: running, from a blank cell that was ready; 0: there was none that would do. */
@@ -219,11 +247,18 @@ static int create(struct core *core, const char *owner, const struct sandbox_spe
     b->removed = true; /* until it is added */
     r = tree ? 0 : create_ready(core, b, ret_s, err);
     if (r == 0 && !tree)
+        r = create_copy(core, b, ret_s, err);
+    bool booted = r == 0;
+    if (r == 0 && !tree)
         r = create_warm(core, b, ret_s, err);
     if (r > 0)
         atomic_fetch_add(&core->warm_creates, 1);
     if (r == 0)
         r = create_cold(core, b, ret_s, err);
+    if (r >= 0 && booted && b->s.spec.template_id[0] && b->s.spec.n_mounts <= 1) {
+        struct keeper_limits limits = spec_limits(&b->s.spec);
+        warm_pool_want_memory(core, b->s.spec.template_id, &limits);
+    }
     box_release(core, b);
     return r;
 }

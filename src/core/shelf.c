@@ -7,6 +7,7 @@
 #include "core/keeper.h"
 #include "core/pool.h"
 #include "core/spec.h"
+#include "core/template_memory.h"
 #include "core/wait.h"
 
 #define LOG_MODULE "pool"
@@ -15,7 +16,7 @@
 
 /* ---- with the lock held ---- */
 
-static struct shelf *find(struct pool *p, const char *key)
+struct shelf *shelf_find(struct pool *p, const char *key)
 {
     for (size_t i = 0; i < p->n_warm; i++)
         if (strcmp(p->warm[i].key, key) == 0)
@@ -70,12 +71,13 @@ static struct image_of *list_images(struct pool *p, size_t *ret_n)
 
 static void set_tree(struct pool *p, const struct image_of *of)
 {
-    struct shelf *s = find(p, of->key);
+    struct shelf *s = shelf_find(p, of->key);
     if (!s || strcmp(s->tree, of->tree) == 0)
         return;
     while (s->n_ready)
         pool_trash_ready(p, s, s->n_ready - 1);
     memcpy(s->tree, of->tree, sizeof(s->tree));
+    shelf_memory_drop(p, s);
     s->retry_ms = s->failures = 0;
     if (strcmp(p->warming_key, s->key) == 0)
         atomic_store(&p->warm_cancel, true);
@@ -132,17 +134,6 @@ static int boot_alone(struct core *core, const struct sandbox *s, const _Atomic 
     return r;
 }
 
-static int make(struct core *core, const struct sandbox *s, struct pool_cell *cell, struct err *err)
-{
-    struct keeper_usage usage;
-    int r = keeper_ask_make(core, cell->id, cell->tree, &cell->limits, err);
-    if (r >= 0)
-        r = boot_alone(core, s, &core->pool.warm_cancel, err);
-    if (r >= 0 && keeper_ask_stat(core, cell->id, &usage, NULL) >= 0)
-        cell->cpu_us = usage.cpu_us;
-    return r;
-}
-
 int warm_pool_try(struct core *core, const char *owner, const struct sandbox_spec *asked,
                   const _Atomic bool *cancel, struct err *err)
 {
@@ -167,45 +158,90 @@ int warm_pool_try(struct core *core, const char *owner, const struct sandbox_spe
     return r;
 }
 
-static void fill_one(struct core *core, struct pool *p, const struct shelf *shelf)
+int shelf_work_begin(struct core *core, const struct shelf *s, struct shelf_work *w,
+                     struct err *err)
 {
-    struct err err = ERR_INIT;
-    struct sandbox s = { .state = SANDBOX_RUNNING };
-    struct sandbox_spec asked = { 0 };
-    struct pool_cell cell = { .limits = spec_limits(&shelf->spec) };
-    int r = spec_copy(&shelf->spec, &asked);
-    memcpy(s.owner, shelf->owner, sizeof(s.owner));
-    memcpy(cell.tree, shelf->tree, sizeof(cell.tree));
-    memcpy(p->warming, shelf->tree, sizeof(p->warming));
-    memcpy(p->warming_key, shelf->key, sizeof(p->warming_key));
+    struct pool *p = &core->pool;
+    *w = (struct shelf_work){ .s = { .state = SANDBOX_RUNNING },
+                              .cell = { .limits = spec_limits(&s->spec) } };
+    int r = spec_copy(&s->spec, &w->asked);
+    memcpy(w->s.owner, s->owner, sizeof(w->s.owner));
+    memcpy(w->cell.tree, s->tree, sizeof(w->cell.tree));
+    memcpy(w->point, s->memory.point, sizeof(w->point));
+    memcpy(p->warming, s->tree, sizeof(p->warming));
+    memcpy(p->warming_key, s->key, sizeof(p->warming_key));
     atomic_store(&p->warm_cancel, false);
     (void)pthread_mutex_unlock(&p->lock);
-    if (r >= 0)
-        r = complete(core, s.owner, &asked, &s.spec, &err);
-    if (r >= 0)
-        r = id_random(cell.id);
-    memcpy(s.id, cell.id, sizeof(s.id));
-    if (r >= 0)
-        r = make(core, &s, &cell, &err);
-    if (r < 0 && r != -ECANCELED && !atomic_load(&core->stopping))
-        log_warn("no sandbox made ahead template=%s err=\"%s\"", asked.template, err.msg);
-    sandbox_spec_done(&s.spec);
-    sandbox_spec_done(&asked);
+    if (r < 0)
+        return err_set(err, -r, "cannot copy a spec");
+    r = complete(core, w->s.owner, &w->asked, &w->s.spec, err);
+    if (r >= 0 && id_random(w->cell.id) < 0)
+        r = err_set(err, EIO, "cannot make an id");
+    memcpy(w->s.id, w->cell.id, sizeof(w->s.id));
+    return r;
+}
+
+int shelf_work_boot(struct core *core, struct shelf_work *w, struct err *err)
+{
+    int r = keeper_ask_make(core, w->cell.id, w->cell.tree, &w->cell.limits, err);
+    return r < 0 ? r : boot_alone(core, &w->s, &core->pool.warm_cancel, err);
+}
+
+struct shelf *shelf_work_end(struct core *core, struct shelf_work *w)
+{
+    struct pool *p = &core->pool;
+    sandbox_spec_done(&w->s.spec);
+    sandbox_spec_done(&w->asked);
     (void)pthread_mutex_lock(&p->lock);
-    struct shelf *at = find(p, p->warming_key);
-    bool wanted = at && strcmp(at->tree, cell.tree) == 0;
-    if (r >= 0 && wanted && at->n_ready < at->size)
-        at->ready[at->n_ready++] = cell;
-    else if (cell.id[0])
-        pool_trash(p, &cell);
-    if (wanted) {
-        int64_t wait = (int64_t)RETRY_MS << (at->failures < 8 ? at->failures : 8);
-        at->failures = r < 0 ? at->failures + 1 : 0;
-        at->retry_ms = r < 0 ? clock_mono_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS) : 0;
-    }
+    struct shelf *s = shelf_find(p, p->warming_key);
     p->warming[0] = p->warming_key[0] = '\0';
     (void)pthread_cond_broadcast(&p->changed);
     (void)pthread_cond_signal(&p->wake); /* there may be something to remove */
+    return s && strcmp(s->tree, w->cell.tree) == 0 ? s : NULL;
+}
+
+int64_t shelf_retry(unsigned failures)
+{
+    int64_t wait = (int64_t)RETRY_MS << (failures < 8 ? failures : 8);
+    return clock_mono_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
+}
+
+static int make(struct core *core, const char *key, struct shelf_work *w, struct err *err)
+{
+    struct keeper_usage usage;
+    int r;
+    if (w->point[0]) {
+        r = template_memory_copy(core, &w->s, w->cell.tree, w->point, err);
+        warm_pool_copied(core, key, w->point, r, err);
+    } else {
+        r = shelf_work_boot(core, w, err);
+    }
+    if (r >= 0 && keeper_ask_stat(core, w->cell.id, &usage, NULL) >= 0)
+        w->cell.cpu_us = usage.cpu_us;
+    return r;
+}
+
+static void fill_one(struct core *core, struct pool *p, const struct shelf *shelf)
+{
+    struct err err = ERR_INIT;
+    struct shelf_work w;
+    char key[ID_SIZE];
+    memcpy(key, shelf->key, sizeof(key));
+    int r = shelf_work_begin(core, shelf, &w, &err);
+    if (r >= 0)
+        r = make(core, key, &w, &err);
+    if (r < 0 && r != -ECANCELED && !atomic_load(&core->stopping))
+        log_warn("no sandbox made ahead template=%s err=\"%s\"",
+                 w.asked.template ? w.asked.template : "", err.msg);
+    struct shelf *at = shelf_work_end(core, &w);
+    if (r >= 0 && at && at->n_ready < at->size)
+        at->ready[at->n_ready++] = w.cell;
+    else if (w.cell.id[0])
+        pool_trash(p, &w.cell);
+    if (at) {
+        at->retry_ms = r < 0 ? shelf_retry(at->failures) : 0;
+        at->failures = r < 0 ? at->failures + 1 : 0;
+    }
 }
 
 static void *run(void *ctx)
@@ -219,8 +255,15 @@ static void *run(void *ctx)
             recheck(core, p);
             continue;
         }
-        const struct shelf *s = neediest(p, clock_mono_ms(), &at);
-        if (s)
+        if (p->n_stale) {
+            shelf_memory_shed(core);
+            continue;
+        }
+        int64_t now = clock_mono_ms();
+        const struct shelf *s = neediest(p, now, &at), *m = shelf_memory_neediest(p, now, &at);
+        if (m) /* what is made ahead is a copy of it */
+            shelf_memory_fill(core, m);
+        else if (s)
             fill_one(core, p, s);
         else if (at)
             (void)wait_until(&p->warm_wake, &p->lock, at);
@@ -258,8 +301,10 @@ void shelves_stop(struct core *core)
         shelf_done(&p->warm[i]);
     }
     free(p->warm);
+    free(p->stale);
     p->warm = NULL;
-    p->n_warm = 0;
+    p->stale = NULL; /* found at the next start: they are of no template's */
+    p->n_warm = p->n_stale = 0;
     (void)pthread_mutex_unlock(&p->lock);
 }
 
@@ -269,7 +314,8 @@ int warm_pool_stock(struct core *core, const char *key, const char *owner,
                     const struct sandbox_spec *spec, unsigned n, struct err *err)
 {
     struct pool *p = &core->pool;
-    struct shelf s = { .size = n, .ready = calloc(n, sizeof(*s.ready)) };
+    struct shelf s = { .size = n, .ready = calloc(n + 1, sizeof(*s.ready)) };
+    s.memory.wanted = n > 0;
     (void)snprintf(s.key, sizeof(s.key), "%s", key);
     (void)snprintf(s.owner, sizeof(s.owner), "%s", owner);
     if (!s.ready || spec_copy(spec, &s.spec) < 0) {
@@ -295,25 +341,28 @@ void warm_pool_unstock(struct core *core, const char *key)
 {
     struct pool *p = &core->pool;
     (void)pthread_mutex_lock(&p->lock);
-    struct shelf *s = find(p, key);
+    struct shelf *s = shelf_find(p, key);
     if (s) {
         while (s->n_ready)
             pool_trash_ready(p, s, s->n_ready - 1);
         if (strcmp(p->warming_key, key) == 0)
             atomic_store(&p->warm_cancel, true);
+        shelf_memory_drop(p, s);
         shelf_done(s);
         *s = p->warm[--p->n_warm];
+        (void)pthread_cond_signal(&p->warm_wake);
     }
     (void)pthread_mutex_unlock(&p->lock);
 }
 
 bool warm_pool_take_ready(struct core *core, const char *key, const char *tree,
-                          struct pool_cell *ret_cell)
+                          const struct keeper_limits *limits, struct pool_cell *ret_cell)
 {
     struct pool *p = &core->pool;
     (void)pthread_mutex_lock(&p->lock);
-    struct shelf *s = find(p, key);
-    bool found = s && s->n_ready && strcmp(s->tree, tree) == 0;
+    struct shelf *s = shelf_find(p, key);
+    bool found = s && s->n_ready && strcmp(s->tree, tree) == 0 &&
+                 memcmp(&s->ready[0].limits, limits, sizeof(*limits)) == 0;
     if (found) {
         *ret_cell = s->ready[0]; /* the oldest: it has had the most time to settle */
         memmove(s->ready, s->ready + 1, --s->n_ready * sizeof(*s->ready));
@@ -323,12 +372,14 @@ bool warm_pool_take_ready(struct core *core, const char *key, const char *tree,
     return found;
 }
 
-unsigned warm_pool_stocked(struct core *core, const char *key)
+unsigned warm_pool_stocked(struct core *core, const char *key, bool *ret_kept)
 {
     struct pool *p = &core->pool;
     (void)pthread_mutex_lock(&p->lock);
-    const struct shelf *s = find(p, key);
+    const struct shelf *s = shelf_find(p, key);
     unsigned n = s ? s->n_ready : 0;
+    if (ret_kept)
+        *ret_kept = s && s->memory.point[0];
     (void)pthread_mutex_unlock(&p->lock);
     return n;
 }

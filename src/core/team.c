@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/checkpoint.h"
+#include "core/checkpoints.h"
 #include "core/event.h"
 #include "core/ledger.h"
 #include "core/quota.h"
@@ -225,7 +225,8 @@ static bool leave(struct core *core, const char *name, bool *ret_known)
     for (size_t i = 0; *ret_known && i < t->n && empty; i++)
         empty = strcmp(t->sorted[i]->s.owner, name) != 0;
     for (size_t i = 0; *ret_known && i < cs->n && empty; i++)
-        empty = strcmp(cs->items[i].owner, name) != 0;
+        empty = strcmp(cs->items[i].owner, name) != 0 ||
+                checkpoint_of_template(&cs->items[i]); /* it goes with its template */
     empty = empty && !(*ret_known && volumes_any(core, name));
     if (*ret_known && empty)
         at->leaving = true;

@@ -11,6 +11,7 @@
 #include "core/reach.h"
 #include "core/spec.h"
 #include "core/team.h"
+#include "core/template_memory.h"
 
 #define LOG_MODULE "template"
 #define TEMPLATES_MAX 1000  /* of one owner */
@@ -72,6 +73,7 @@ static int copy_for(const struct template *from, const char *owner, struct templ
         return r;
     r = reach_name(owner, to.owner, to.name, to.as, sizeof(to.as));
     if (strcmp(to.owner, owner) != 0) {
+        to.less = to.spec.bindings;
         free(to.spec.bindings);
         to.spec.bindings = NULL;
         free(to.spec.template);
@@ -159,12 +161,14 @@ int templates_load(struct core *core, struct err *err)
 static void stock(struct core *core, const struct template *t)
 {
     struct err err = ERR_INIT;
-    if (t->warm && warm_pool_stock(core, t->id, t->owner, &t->spec, t->warm, &err) < 0)
+    if ((t->warm || boot_any(&t->spec.boot)) &&
+        warm_pool_stock(core, t->id, t->owner, &t->spec, t->warm, &err) < 0)
         log_warn("none are made ahead template=%s err=\"%s\"", t->name, err.msg);
 }
 
 void templates_stock(struct core *core)
 {
+    template_memory_sweep(core);
     for (size_t i = 0; i < core->templates.n; i++) /* no other thread is there yet */
         stock(core, &core->templates.items[i]);
 }
@@ -330,7 +334,7 @@ int template_get(struct core *core, const char *owner, const char *name, struct 
         return not_found(err, name);
     if (r < 0)
         return err_set(err, -r, "cannot allocate a template");
-    ret_t->ready = warm_pool_stocked(core, ret_t->id);
+    ret_t->ready = warm_pool_stocked(core, ret_t->id, &ret_t->kept);
     return 0;
 }
 
@@ -365,7 +369,7 @@ int template_list(struct core *core, const char *owner, struct template **ret_ts
     }
     qsort(list, n, sizeof(*list), compare);
     for (size_t i = 0; i < n; i++)
-        list[i].ready = warm_pool_stocked(core, list[i].id);
+        list[i].ready = warm_pool_stocked(core, list[i].id, &list[i].kept);
     *ret_ts = list;
     *ret_n = n;
     return 0;
@@ -427,9 +431,8 @@ static bool same_text(const char *a, const char *b)
 
 bool template_fits(const struct template *t, const struct sandbox_spec *spec)
 {
-    struct keeper_limits a = spec_limits(&t->spec), b = spec_limits(spec);
-    return t->warm && memcmp(&a, &b, sizeof(a)) == 0 && t->spec.nofile == spec->nofile &&
-           same_text(t->spec.user, spec->user) && same_text(t->spec.image, spec->image);
+    return !t->less && t->spec.nofile == spec->nofile && same_text(t->spec.user, spec->user) &&
+           same_text(t->spec.image, spec->image);
 }
 
 bool template_uses_image(struct core *core, const struct image *image)

@@ -32,6 +32,8 @@ struct template
     int64_t created_ms, updated_ms;
     struct sandbox_spec spec; /* its name is NULL; boot is what runs */
     unsigned ready;           /* made ahead and ready now; filled by get and list */
+    bool kept;                /* its memory is, and creates are copies of it; likewise */
+    bool less;                /* as another team has it, without the bindings that it has */
 };
 void template_done(struct template *t);
 
@@ -55,7 +57,7 @@ int template_remove(struct core *core, const char *owner, const char *name, stru
 int template_begin(struct core *core, const char *owner, const char *name, struct template *ret_t,
                    struct sandbox_spec *spec, struct err *err);
 void template_settle(const struct template *t, struct sandbox_spec *spec);
-/* Would a ready one do for this spec, which was made from it? */
+/* Would one that was booted do for this spec, which was made from it? Its limits may still be too small. */
 bool template_fits(const struct template *t, const struct sandbox_spec *spec);
 /* Whether a template of the image's owner uses the image; of any owner, if the image is the
  * operator's. */

@@ -208,7 +208,7 @@ static int make_template(struct follower *f, struct err *err)
     struct template t = { 0 };
     enter_step(f, STEP_END);
     int r = fill(f, &t, err);
-    if (r >= 0 && (t.spec.boot.argv || t.spec.boot.ready != READY_AT_ONCE)) {
+    if (r >= 0 && boot_any(&t.spec.boot)) {
         note(tb, LOG_LINE_INFO, "[finalize] Running start command and waiting until it is ready");
         r = warm_pool_try(tb->core, t.owner, &t.spec, &tb->cancel, err);
     }

@@ -74,7 +74,7 @@ TEST(ready_ones_are_made_handed_out_and_replaced)
     CHECK(strcmp(t.id, second.id) != 0);
     WAIT_FOR(ready(w->core, "default", "web") == 1);
     WAIT_FOR(fake_count(&w->k) == 2); /* the sandbox, and the new one */
-    CHECK_EQ(warm_pool_stocked(w->core, t.id), 0);
+    CHECK_EQ(warm_pool_stocked(w->core, t.id, NULL), 0);
 
     world_image(w, "base", TREE_B); /* its image is another now */
     struct fake_cell cell = { .image = "" };

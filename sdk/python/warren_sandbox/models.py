@@ -403,6 +403,7 @@ class Template(Model):
     warm: int = 0
     public: bool = False
     ready_sandboxes: Optional[int] = None
+    memory_kept: Optional[bool] = None
     created_at: Optional[datetime.datetime] = None
 
 

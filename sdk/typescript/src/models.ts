@@ -414,6 +414,8 @@ export interface TemplateSpec {
 export interface Template extends TemplateSpec {
   created_at?: string;
   ready_sandboxes?: number;
+  /** One that is ready is kept with its memory, and new sandboxes are copies of it. */
+  memory_kept?: boolean;
 }
 
 export interface VolumeInfo {

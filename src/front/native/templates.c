@@ -212,6 +212,7 @@ static void put_template(struct jout *j, const struct template *t)
     jout_uint(j, "nofile", s->nofile);
     jout_uint(j, "warm", t->warm);
     jout_uint(j, "ready_sandboxes", t->ready);
+    jout_bool(j, "memory_kept", t->kept);
     jout_time(j, "created_at", t->created_ms);
     jout_time(j, "updated_at", t->updated_ms);
     jout_close(j, '}');
