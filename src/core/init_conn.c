@@ -147,22 +147,37 @@ static int send_all(struct init_conn *c, struct msghdr *m, int timeout_ms)
     }
 }
 
-int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size_t n,
-                   int timeout_ms)
+static int send_frame(struct init_conn *c, const struct wire_header *header, const void *p,
+                      size_t n, int timeout_ms)
 {
     if (n > WIRE_PAYLOAD_MAX)
         return -EMSGSIZE;
     unsigned char head[WIRE_HEADER_SIZE];
-    wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n, .type = (uint8_t)type });
+    struct wire_header h = *header;
+    h.len = (uint32_t)n;
+    wire_header_put(head, &h);
     struct iovec iov[2] = { { head, sizeof(head) }, { (void *)(uintptr_t)p, n } };
     return send_all(c, &(struct msghdr){ .msg_iov = iov, .msg_iovlen = n ? 2 : 1 }, timeout_ms);
+}
+
+int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size_t n,
+                   int timeout_ms)
+{
+    return send_frame(c, &(struct wire_header){ .type = (uint8_t)type }, p, n, timeout_ms);
+}
+
+int init_conn_begin_frame(struct init_conn *c, const struct wire_header *h, const void *p, size_t n,
+                          int timeout_ms)
+{
+    int r = send_frame(c, h, p, n, timeout_ms);
+    return r == -ECONNRESET ? 0 : r;
 }
 
 int init_conn_begin(struct init_conn *c, enum wire_type type, const void *p, size_t n,
                     int timeout_ms)
 {
-    int r = init_conn_send(c, type, p, n, timeout_ms);
-    return r == -ECONNRESET ? 0 : r;
+    return init_conn_begin_frame(c, &(struct wire_header){ .type = (uint8_t)type }, p, n,
+                                 timeout_ms);
 }
 
 int init_conn_send_frames(struct init_conn *c, const struct buf *frames, int timeout_ms)

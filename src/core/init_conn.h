@@ -42,6 +42,9 @@ int init_conn_send(struct init_conn *c, enum wire_type type, const void *p, size
  * already: ECONNRESET is no failure here, since the refusal can still be read. */
 int init_conn_begin(struct init_conn *c, enum wire_type type, const void *p, size_t n,
                     int timeout_ms);
+/* The same with a header of the caller's, whose length is filled in. */
+int init_conn_begin_frame(struct init_conn *c, const struct wire_header *h, const void *p, size_t n,
+                          int timeout_ms);
 /* Whole frames that were made before, at once. */
 int init_conn_send_frames(struct init_conn *c, const struct buf *frames, int timeout_ms);
 /* 0 and a frame; -ETIMEDOUT, -ECANCELED (hangup_fd's peer went away), -ECONNRESET (init did),

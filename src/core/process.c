@@ -10,7 +10,8 @@
 #include "core/spec.h"
 #include "core/trust.h"
 
-#define WRITE_STALL_MS 30000              /* a process that leaves its stdin alone for this long */
+#define WRITE_STALL_MS 30000 /* a process that leaves its stdin alone for this long */
+#define TOGETHER_MS 10       /* a start that is told so much later is noticed by nobody */
 #define WRITE_PIECE (WIRE_DATA_MAX - 256) /* the data and its fields stay within one frame */
 
 struct process_stream {
@@ -127,7 +128,7 @@ static int put_spec(struct buf *b, const struct sandbox *s, const struct process
 }
 
 /* Send a request on a new stream and take STARTED, or the failure. */
-static int stream_open(struct core *core, const struct sandbox *s, enum wire_type type,
+static int stream_open(struct core *core, const struct sandbox *s, const struct wire_header *h,
                        const struct buf *payload, struct process_stream **ret_stream,
                        struct process *ret_p, struct err *err)
 {
@@ -141,7 +142,7 @@ static int stream_open(struct core *core, const struct sandbox *s, enum wire_typ
     int r = init_conn_open(core_run_dir(core), s->id, &st->conn, err);
     if (r < 0)
         return r;
-    r = init_conn_begin(&st->conn, type, payload->data, payload->len, INIT_ANSWER_MS);
+    r = init_conn_begin_frame(&st->conn, h, payload->data, payload->len, INIT_ANSWER_MS);
     if (r < 0)
         return init_conn_lost(err, r, s->id);
     struct init_frame f;
@@ -168,6 +169,7 @@ int process_start(struct core *core, const struct sandbox *s, const struct proce
                   struct process_stream **ret_stream, struct process *ret_p, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(WIRE_PAYLOAD_MAX);
+    const struct wire_header h = { .type = WIRE_START, .offset = spec->together ? TOGETHER_MS : 0 };
 
     int r = put_spec(&b, s, spec);
     if (r >= 0 && !spec->own && s->spec.autosave.before_command)
@@ -178,7 +180,7 @@ int process_start(struct core *core, const struct sandbox *s, const struct proce
     else if (r < 0)
         r = err_set(err, -r, "cannot describe the command");
     else
-        r = stream_open(core, s, WIRE_START, &b, ret_stream, ret_p, err);
+        r = stream_open(core, s, &h, &b, ret_stream, ret_p, err);
     core_count_exec(core, r);
     return r;
 }
@@ -188,6 +190,7 @@ int process_attach(struct core *core, const struct sandbox *s, uint64_t proc, ui
                    struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(256);
+    const struct wire_header h = { .type = WIRE_ATTACH };
 
     int r = wire_put_u64(&b, WIRE_T_PROC, proc);
     if (r >= 0)
@@ -196,7 +199,7 @@ int process_attach(struct core *core, const struct sandbox *s, uint64_t proc, ui
         r = wire_put_u64(&b, WIRE_T_FLAGS, WIRE_F_NO_OUTPUT);
     if (r < 0)
         return err_set(err, -r, "cannot describe process %llu", (unsigned long long)proc);
-    return stream_open(core, s, WIRE_ATTACH, &b, ret_stream, ret_p, err);
+    return stream_open(core, s, &h, &b, ret_stream, ret_p, err);
 }
 
 /* ---- following ---- */

@@ -22,6 +22,7 @@ struct process_spec {
     char *cwd, *user, *label; /* NULL: the sandbox's default */
     bool pty, stdin_open;
     bool no_output; /* the stream tells only of the end; output waits in the ring */
+    bool together;  /* its start need not be told before its first output, or its end */
     unsigned rows, cols;
     int64_t timeout_ms; /* 0: none */
     bool own;           /* no user's: whatever a sandbox does before a command is left out */

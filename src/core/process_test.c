@@ -84,6 +84,18 @@ TEST(a_command_is_followed_to_its_end)
     CHECK_EQ(st.core.execs, 1);
 }
 
+TEST(a_start_that_may_be_told_late_says_so)
+{
+    _cleanup_(stage_close) struct stage st;
+    _cleanup_(process_stream_freep) struct process_stream *stream = NULL;
+    struct process_spec with = spec;
+
+    with.together = true;
+    stage_open(&st, part_echo);
+    CHECK_OK(process_start(&st.core, &st.s, &with, &stream, NULL, NULL));
+    CHECK(st.asked.offset > 0); /* how long, in milliseconds */
+}
+
 TEST(the_environment_of_a_command_wins_over_the_sandboxs)
 {
     _cleanup_(stage_close) struct stage st;

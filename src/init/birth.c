@@ -192,9 +192,7 @@ int birth(struct proc *p, const struct call *call, struct err *err)
     if (p->pid < 0)
         return launch_explain((struct launch_report){ 0, -p->pid }, call->argv[0], p->cwd, err);
     p->report_watch.fd = report;
-    /* After the fork: the child is on its way while we do this. Should the kernel have no memory
-     * to listen with, its death is still noticed. */
-    (void)poller_want(&p->report_watch, EPOLLIN);
+    /* After the fork: the child is on its way while we do this. */
     drain_listen(p, false);
     return 0;
 }

@@ -166,7 +166,11 @@ static int check_whole(const struct call *call, struct err *err)
 
 int call_decode(const struct wire_header *h, char *payload, struct call *ret_call, struct err *err)
 {
-    struct call call = { .type = (enum wire_type)h->type, .cwd = "", .user = "", .label = "" };
+    struct call call = { .type = (enum wire_type)h->type,
+                         .cwd = "",
+                         .user = "",
+                         .label = "",
+                         .together_ms = h->offset };
     struct wire_reader reader = { payload, h->len };
     struct wire_field f;
     int r;

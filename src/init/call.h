@@ -24,6 +24,7 @@ struct call {
     size_t data_n;
     uint64_t flags, rows, cols, timeout_ms, nofile, ring_bytes;
     uint64_t proc, since, signo, scope, grace_ms;
+    uint64_t together_ms; /* START: what STARTED may wait for what follows it */
 };
 
 /* payload[h->len] must be writable: it may become the last string's end. -EPROTO: not a request or

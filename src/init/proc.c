@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -17,10 +18,11 @@
 #include "init/ps.h"
 #include "wire/wire.h"
 
-#define QUIET_MS 50    /* silence after which what still holds the pipes is not waited for */
-#define SETTLE_MS 1000 /* and the longest that such a one can put EXITED off by printing */
-#define LINGER_MS 100  /* until an emptied group is looked at: several deaths, one look */
-#define REAP_MAX 128   /* of one round: a storm of orphans must not starve the connections */
+#define QUIET_MS 50         /* silence after which what still holds the pipes is not waited for */
+#define SETTLE_MS 1000      /* and the longest that such a one can put EXITED off by printing */
+#define TOGETHER_MAX_MS 100 /* the most that STARTED waits for what follows it */
+#define LINGER_MS 100       /* until an emptied group is looked at: several deaths, one look */
+#define REAP_MAX 128        /* of one round: a storm of orphans must not starve the connections */
 #define KEPT_MAX (PROC_LIVE_MAX + PROC_ENDED_MAX)
 
 TAILQ_HEAD(proc_list, proc);
@@ -207,13 +209,6 @@ void proc_step(struct proc *p)
         drain_compact(p);
 }
 
-void proc_heard(struct proc *p)
-{
-    if (p->phase == PROC_DRAINING)
-        p->quiet_at = clock_mono_ms() + QUIET_MS;
-    proc_step(p);
-}
-
 /* exec said no (a report), or yes (the pipe's end). */
 static void on_report(struct watch *w, uint32_t events)
 {
@@ -230,6 +225,22 @@ static void on_report(struct watch *w, uint32_t events)
         p->cwd = NULL;
     }
     viewers_wake(p);
+}
+
+void proc_heard(struct proc *p)
+{
+    if (p->phase == PROC_STARTING)
+        on_report(&p->report_watch, 0);
+    if (p->phase == PROC_DRAINING)
+        p->quiet_at = clock_mono_ms() + QUIET_MS;
+    proc_step(p);
+}
+
+/* Should the kernel have no memory to listen with, its death is still noticed. */
+static void listen_for_report(struct proc *p)
+{
+    p->report_at = INT64_MAX;
+    (void)poller_want(&p->report_watch, EPOLLIN);
 }
 
 static size_t ring_size(const struct call *call)
@@ -250,7 +261,7 @@ int proc_start(const struct call *call, struct proc **ret_p, struct err *err)
     if (!p)
         return err_name(err, ENOMEM, "out_of_memory", "no memory for a process");
     p->oom_before = oom_count();
-    p->timeout_at = p->settle_at = INT64_MAX;
+    p->timeout_at = p->settle_at = p->report_at = INT64_MAX;
     p->report_watch = (struct watch){ .fd = -1, .fn = on_report };
     p->family.dir = -1;
     feed_init(p);
@@ -265,6 +276,13 @@ int proc_start(const struct call *call, struct proc **ret_p, struct err *err)
     if (call->timeout_ms > 0) {
         p->timeout_at = clock_mono_ms() + (int64_t)call->timeout_ms;
         poller_wake_at(p->timeout_at);
+    }
+    if (call->together_ms) {
+        bool longer = call->together_ms > TOGETHER_MAX_MS;
+        p->report_at = clock_mono_ms() + (longer ? TOGETHER_MAX_MS : (int64_t)call->together_ms);
+        poller_wake_at(p->report_at);
+    } else {
+        listen_for_report(p);
     }
     TAILQ_INSERT_TAIL(&procs.all, p, link);
     procs.live_n++;
@@ -357,6 +375,10 @@ void procs_tick(int64_t now)
         struct proc *next = TAILQ_NEXT(p, link);
         drain_retry(p);
         feed_tick(p, now);
+        if (now >= p->report_at)
+            listen_for_report(p);
+        else if (p->phase == PROC_STARTING && p->report_at != INT64_MAX)
+            poller_wake_at(p->report_at);
         if (p->phase < PROC_DRAINING && now >= p->timeout_at) {
             p->timeout_at = INT64_MAX;
             p->timed_out = true;

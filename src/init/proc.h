@@ -45,9 +45,10 @@ struct proc {
 
     int64_t started_ms, ended_ms; /* wall clock */
     int64_t timeout_at;           /* monotonic; INT64_MAX: none */
-    int64_t quiet_at, settle_at;  /* monotonic: when the last output counts as come */
-    uint64_t final_offset;        /* ENDED: where the output before EXITED ends */
-    uint64_t oom_before;          /* OOM kills in the sandbox when it started */
+    int64_t report_at; /* monotonic: from then on exec's report is listened for; INT64_MAX: it is */
+    int64_t quiet_at, settle_at; /* monotonic: when the last output counts as come */
+    uint64_t final_offset;       /* ENDED: where the output before EXITED ends */
+    uint64_t oom_before;         /* OOM kills in the sandbox when it started */
     uint64_t cpu_us;
     int status; /* as from wait */
     enum wire_reason reason;

@@ -9,7 +9,9 @@
  *   START  {argv.. env.. ..}  STARTED | ERROR; then OUTPUT*, [DROPPED], EXITED; the client may
  *                             send INPUT, STDIN_EOF, RESIZE, SIGNAL on the same connection
  *                             (PROC not needed); these are not answered, and a STDIN_EOF to a
- *                             terminal types its end-of-file character
+ *                             terminal types its end-of-file character. A START whose
+ *                             header.offset is not 0 lets STARTED wait for what follows it, so
+ *                             many milliseconds at most: one wake-up tells of a short command
  *   ATTACH {proc, since}      STARTED | ERROR; then as after START, replayed from `since`
  *   WRITE  {proc, data}       OK once taken | ERROR
  *   CLOSE  {proc}             OK | ERROR                    (end of its stdin)
@@ -82,7 +84,8 @@ struct wire_header {
     uint8_t type;
     uint8_t stream;
     uint16_t zero;
-    uint64_t offset; /* OUTPUT: bytes of all streams of this process before this frame */
+    uint64_t
+        offset; /* OUTPUT: bytes of all streams of this process before this frame; START: above */
 };
 
 enum wire_tag {

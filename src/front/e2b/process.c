@@ -60,6 +60,7 @@ static int fill_spec(const struct connect_call *call, const struct envd *envd,
         spec->cols = q->pty->size->cols;
     }
     spec->stdin_open = !spec->pty && (!q->has_stdin_case || q->stdin);
+    spec->together = !spec->pty && !spec->stdin_open; /* others may be fed once they are told of */
     return 0;
 }
 

@@ -98,6 +98,7 @@ int native_exec(struct request *req, struct err *err)
     int r = native_command_read(req, true, &cmd, err);
     if (r < 0)
         return r;
+    cmd.spec.together = !cmd.stdin_text; /* which is fed once it has started */
     r = native_enter(req, &visit, err);
     if (r < 0)
         return native_sandbox_error(req, r, err);
