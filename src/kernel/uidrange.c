@@ -115,32 +115,36 @@ void uidrange_free(struct uidrange_pool *p)
     free(p);
 }
 
-static bool is_free(const struct uidrange_pool *p, unsigned at)
+/* The free range with `skip` free ones before it; -ENOENT, and *ret_n is how many there are. Looks into
+ * our own blocks alone, mostly one: this is part of every create. */
+static int find_free(const struct uidrange_pool *p, uint32_t skip, uint32_t *ret_n)
 {
-    return p->mine[at / BLOCK_RANGES] && !p->used[at];
+    uint32_t n = 0;
+    for (unsigned b = 0; b < BLOCKS; b++)
+        for (unsigned at = b * BLOCK_RANGES; p->mine[b] && at < (b + 1) * BLOCK_RANGES; at++)
+            if (!p->used[at] && n++ == skip)
+                return (int)at;
+    *ret_n = n;
+    return -ENOENT;
 }
 
 /* Any of them. A cell can read its host ids (/proc/self/uid_map, the mount table): given out one after the other they
  * would count the sandboxes of the whole machine. */
 static int take_free(struct uidrange_pool *p, uint32_t *ret_base)
 {
-    unsigned total = BLOCKS * BLOCK_RANGES, n = 0;
-    uint32_t pick = 0;
-    for (unsigned at = 0; at < total; at++)
-        n += is_free(p, at);
+    uint32_t n = 0, pick = 0;
+    (void)find_free(p, UINT32_MAX, &n);
     if (n == 0)
         return -ENOENT;
     int r = random_bytes(&pick, sizeof(pick));
     if (r < 0)
         return r;
-    pick %= n;
-    for (unsigned at = 0; at < total; at++)
-        if (is_free(p, at) && pick-- == 0) {
-            p->used[at] = 1;
-            *ret_base = FIRST_ID + at * UIDRANGE_SIZE;
-            return 0;
-        }
-    return -ENOENT;
+    int at = find_free(p, pick % n, &n);
+    if (at < 0)
+        return at;
+    p->used[at] = 1;
+    *ret_base = FIRST_ID + (uint32_t)at * UIDRANGE_SIZE;
+    return 0;
 }
 
 int uidrange_take(struct uidrange_pool *p, uint32_t *ret_base, struct err *err)
