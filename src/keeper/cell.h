@@ -20,9 +20,10 @@ struct cell {
     bool asleep;     /* KEEPER_FREEZE */
     unsigned tries;
     struct record record;
-    struct keeper_usage last;         /* what it had used when it ended */
-    uint64_t frozen_us, memory_bytes; /* of the checkpoint that ended it */
-    char kept[ID_SIZE];               /* that checkpoint; "": it was not ended so */
+    uint64_t shown_cpu_us, shown_bytes; /* at the last reading that it was shown */
+    struct keeper_usage last;           /* what it had used when it ended */
+    uint64_t frozen_us, memory_bytes;   /* of the checkpoint that ended it */
+    char kept[ID_SIZE];                 /* that checkpoint; "": it was not ended so */
     int pidfd, status_fd;
     int root_fd; /* while ending: keeps the root filesystem until the sweeper lets go of it */
     struct watch exit_watch, status_watch;

@@ -20,6 +20,16 @@ static void show_use(struct cell *c, uint64_t used_bytes)
         log_warn("cannot show it what it uses err=%s sandbox=%s", strerror(-r), c->id);
 }
 
+/* A sandbox that did nothing sees what it saw: most readings are of those, every some seconds of each. */
+static void show_news(struct cell *c, const struct cgroup_usage *u)
+{
+    if (u->cpu_us == c->shown_cpu_us && u->memory_bytes == c->shown_bytes && u->cpu_us)
+        return;
+    c->shown_cpu_us = u->cpu_us;
+    c->shown_bytes = u->memory_bytes;
+    show_use(c, u->memory_bytes);
+}
+
 static void show_limits(struct cell *c, const struct cgroup_limits *limits)
 {
     int r = ns_size_limit(c->record.pid, limits);
@@ -114,7 +124,7 @@ void cells_stat(struct conn *conn)
     struct cgroup_usage u = { 0 };
     struct cell *c = cell_find(conn->k, conn->req.id);
     if (c && c->state == CELL_RUNNING && cgroup_usage(conn->k->cgroups, c->id, &u, NULL) == 0)
-        show_use(c, u.memory_bytes);
+        show_news(c, &u);
     reply.running = c && c->state == CELL_RUNNING;
     reply.changed = !conn->req.point[0] || points_changed(conn->k, conn->req.id, conn->req.point);
     reply.usage = (struct keeper_usage){
