@@ -1,13 +1,15 @@
 """Files of a sandbox: read, written, listed, changed."""
 import gzip
 import hashlib
+import http.client
 import os
+import socket
 import subprocess
 
 import pytest
 
 from filelib import Files, finish
-from harness import until
+from harness import DEADLINE, until
 
 
 @pytest.fixture
@@ -221,6 +223,56 @@ def test_a_client_that_goes_away_leaves_the_old_file(api, tiny, files):
     until(lambda: not files.workers(), "the worker's end")
     assert api.out(tiny, "ls -A /srv/d") == "file\n"
     assert files.get("/srv/d/file") == b"old"
+
+
+def head_of(daemon, files, path, length, **headers):
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return (f"PUT {files.url(path=path)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {daemon.key}\r\n"
+            f"Content-Length: {length}\r\n{more}\r\n").encode()
+
+
+def answer_of(sock):
+    """The next answer: its status. The body is read."""
+    reply = http.client.HTTPResponse(sock)
+    reply.begin()
+    reply.read()
+    return reply.status
+
+
+def test_a_large_body_arrives_whole_in_whatever_pieces(daemon, files):
+    """Long bodies pass from socket to socket; their beginning and their end are read, and so is what comes behind them."""
+    data = os.urandom(3_000_001)
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=DEADLINE) as c:
+        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        c.sendall(head_of(daemon, files, "/srv/pieces", len(data)) + data[:777])
+        at = 777
+        for n in (1, 70_000, 3, 262_144, 1, 1_000_000):
+            c.sendall(data[at:at + n])
+            at += n
+        c.sendall(data[at:] + head_of(daemon, files, "/srv/behind", 3) + b"end")
+        assert (answer_of(c), answer_of(c)) == (201, 201)
+    assert files.get("/srv/pieces") == data
+    assert files.get("/srv/behind") == b"end"
+
+
+def test_a_large_body_that_is_cut_leaves_the_old_file(daemon, files):
+    files.put("/srv/cut", b"old")
+    for sent in (70_000, 262_144, 600_000):
+        with socket.create_connection(("127.0.0.1", daemon.port), timeout=DEADLINE) as c:
+            c.sendall(head_of(daemon, files, "/srv/cut", 1_000_000) + bytes(sent))
+            c.shutdown(socket.SHUT_WR)
+            c.recv(1000)  # until the other side has noticed
+        assert files.get("/srv/cut") == b"old"
+    assert files.names("/srv") == ["cut"]
+
+
+def test_a_large_body_that_is_refused_is_read_and_the_connection_goes_on(daemon, files):
+    files.put("/srv/there", b"old")
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=DEADLINE) as c:
+        for name, status in (("/srv/there", 412), ("/srv/new", 201)):
+            c.sendall(head_of(daemon, files, name, 2_000_000, **{"If-None-Match": "*"}) + bytes(2_000_000))
+            assert answer_of(c) == status
+    assert files.get("/srv/there") == b"old" and files.get("/srv/new") == bytes(2_000_000)
 
 
 def test_writers_at_the_same_time_never_mix(api, tiny, files):

@@ -11,6 +11,7 @@
 #define WORK_TIMEOUT_S 3600L /* a POST may have to fetch an archive first, or put away gigabytes */
 #define STREAM_SILENCE_S 60L /* the daemon sends a ping every 15 s */
 #define STREAM_BUFFER 65536L /* a full output frame in one read */
+#define SINK_BUFFER 262144L  /* a frame of a file */
 
 /* ---- one call ---- */
 
@@ -99,7 +100,7 @@ static void set_limits(struct request *call)
     CURL *e = call->easy;
     (void)curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     if (call->on_line || call->sink) {
-        (void)curl_easy_setopt(e, CURLOPT_BUFFERSIZE, STREAM_BUFFER);
+        (void)curl_easy_setopt(e, CURLOPT_BUFFERSIZE, call->sink ? SINK_BUFFER : STREAM_BUFFER);
         (void)curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
         (void)curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, STREAM_SILENCE_S);
     } else if (call->timeout_s >= 0 && !call->source) {

@@ -1,11 +1,14 @@
 #include "core/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "core/file_codec.h"
 #include "core/init_conn.h"
 #include "core/pace.h"
@@ -22,6 +25,7 @@ struct file_call {
     char sandbox[ID_SIZE];
     struct buf gathered; /* frames that are not sent yet */
     struct pace pace;
+    int pipe[2]; /* file_put_from's; -1 before */
     bool ready, done;
     uint64_t size; /* that an ERROR told */
 };
@@ -35,7 +39,7 @@ int file_begin(struct core *core, const struct sandbox *s, const struct file_ask
     _cleanup_(file_call_freep) struct file_call *call = calloc(1, sizeof(*call));
     if (!call)
         return err_set(err, ENOMEM, "cannot allocate a file operation");
-    call->conn.fd = -1;
+    call->conn.fd = call->pipe[0] = call->pipe[1] = -1;
     call->gathered.max = GATHER_MAX + GATHER_FRAME;
     call->op = ask->op;
     call->pace.grace_ms = FILE_QUIET_MS;
@@ -107,6 +111,31 @@ int file_put_data(struct file_call *call, const void *p, size_t n)
     return 0;
 }
 
+static bool open_pipe(struct file_call *call)
+{
+    if (call->pipe[0] >= 0)
+        return true;
+    if (pipe2(call->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+        call->pipe[0] = call->pipe[1] = -1;
+        return false;
+    }
+    (void)fcntl(call->pipe[1], F_SETPIPE_SZ, (int)WIRE_BULK_MAX); /* smaller does, too */
+    return true;
+}
+
+int file_put_from(struct file_call *call, int from, uint64_t n, int from_ms, size_t *ret_taken)
+{
+    *ret_taken = 0;
+    if (!open_pipe(call))
+        return -EOPNOTSUPP;
+    int r = flush(call);
+    if (r >= 0)
+        r = init_conn_pass(&call->conn, WIRE_DATA, from,
+                           n < WIRE_BULK_MAX ? (size_t)n : WIRE_BULK_MAX, call->pipe, from_ms,
+                           STALL_MS, ret_taken);
+    return r == -ECONNRESET ? -EPIPE : r;
+}
+
 int file_put_hole(struct file_call *call, uint64_t n)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(64);
@@ -130,6 +159,7 @@ void file_call_free(struct file_call *call)
     if (!call)
         return;
     init_conn_done(&call->conn);
+    fd_close_all(call->pipe, 2);
     buf_done(&call->gathered);
     free(call);
 }

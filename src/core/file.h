@@ -62,6 +62,8 @@ int file_begin(struct core *core, const struct sandbox *s, const struct file_ask
  * then tells why. */
 int file_put_entry(struct file_call *call, const struct file_entry *e);
 int file_put_data(struct file_call *call, const void *p, size_t n);
+/* Up to n bytes that are in the socket `from`, or still to come, without a look at them; as init_conn_pass. */
+int file_put_from(struct file_call *call, int from, uint64_t n, int from_ms, size_t *ret_taken);
 int file_put_hole(struct file_call *call,
                   uint64_t n); /* so many zero bytes, as cheaply as can be */
 int file_put_end(struct file_call *call);

@@ -1,6 +1,7 @@
 #include "core/init_conn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 #define READ_FIRST 4096                        /* a short command's whole answer */
 #define READ_FULL (WIRE_DATA_MAX + READ_FIRST) /* a full frame of output, and the next head */
@@ -171,6 +173,76 @@ int init_conn_begin_frame(struct init_conn *c, const struct wire_header *h, cons
 {
     int r = send_frame(c, h, p, n, timeout_ms);
     return r == -ECONNRESET ? 0 : r;
+}
+
+/* What is in the pipe, to init. */
+static int empty_pipe(struct init_conn *c, int pipe, size_t n, int timeout_ms)
+{
+    int64_t deadline = deadline_of(timeout_ms);
+    while (n > 0) {
+        ssize_t sent = splice(pipe, NULL, c->fd, NULL, n, SPLICE_F_NONBLOCK);
+        if (sent > 0) {
+            n -= (size_t)sent;
+            deadline = deadline_of(timeout_ms);
+        } else if (sent == 0 || errno == EAGAIN) {
+            struct pollfd pf = { .fd = c->fd, .events = POLLOUT };
+            int r = poll(&pf, 1, left_ms(deadline));
+            if (r == 0)
+                return -ETIMEDOUT;
+            if (r < 0 && errno != EINTR)
+                return -errno;
+        } else if (errno != EINTR) {
+            return errno == EPIPE ? -ECONNRESET : -errno;
+        }
+    }
+    return 0;
+}
+
+/* Some bytes of `from` into the pipe; 0: there are none yet. */
+static ssize_t fill_pipe(int from, int pipe, size_t n)
+{
+    ssize_t got;
+    do
+        got = splice(from, NULL, pipe, NULL, n, SPLICE_F_NONBLOCK);
+    while (got < 0 && errno == EINTR);
+    if (got > 0 || (got < 0 && errno == EAGAIN))
+        return got > 0 ? got : 0;
+    return got < 0 && errno == EINVAL ? -EINVAL : -ENODATA; /* a reset is an end, too */
+}
+
+/* Wait for the first bytes before the frame begins, so that one who stops between two frames breaks
+ * none off. */
+int init_conn_pass(struct init_conn *c, enum wire_type type, int from, size_t n, const int pipe[2],
+                   int from_ms, int timeout_ms, size_t *ret_taken)
+{
+    unsigned char head[WIRE_HEADER_SIZE];
+    struct iovec iov = { head, sizeof(head) };
+    bool begun = false;
+    wire_header_put(head, &(struct wire_header){ .len = (uint32_t)n, .type = (uint8_t)type });
+    *ret_taken = 0;
+    while (*ret_taken < n) {
+        ssize_t got = fill_pipe(from, pipe[1], n - *ret_taken);
+        int r = 0;
+        if (got == -EINVAL && !begun)
+            return -EOPNOTSUPP;
+        if (got < 0)
+            return (int)got;
+        if (got == 0) {
+            r = fd_wait(from, POLLIN, from_ms);
+            if (r <= 0)
+                return r < 0 ? r : -ETIME;
+            continue;
+        }
+        *ret_taken += (size_t)got;
+        if (!begun)
+            r = send_all(c, &(struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 }, timeout_ms);
+        begun = true;
+        if (r == 0)
+            r = empty_pipe(c, pipe[0], (size_t)got, timeout_ms);
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 int init_conn_begin(struct init_conn *c, enum wire_type type, const void *p, size_t n,

@@ -45,6 +45,11 @@ int init_conn_begin(struct init_conn *c, enum wire_type type, const void *p, siz
 /* The same with a header of the caller's, whose length is filled in. */
 int init_conn_begin_frame(struct init_conn *c, const struct wire_header *h, const void *p, size_t n,
                           int timeout_ms);
+/* A frame whose n bytes come from `from`, another socket, through `pipe`, uncopied. *ret_taken is how many were
+ * taken from there, also on failure; the frame is then never whole. -ENODATA: `from` ended; -ETIME: it had
+ * nothing for from_ms; -EOPNOTSUPP: nothing was sent, this socket cannot. */
+int init_conn_pass(struct init_conn *c, enum wire_type type, int from, size_t n, const int pipe[2],
+                   int from_ms, int timeout_ms, size_t *ret_taken);
 /* Whole frames that were made before, at once. */
 int init_conn_send_frames(struct init_conn *c, const struct buf *frames, int timeout_ms);
 /* 0 and a frame; -ETIMEDOUT, -ECANCELED (hangup_fd's peer went away), -ECONNRESET (init did),

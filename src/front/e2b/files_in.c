@@ -207,7 +207,7 @@ static void sink_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink envd_files_sink = { sink_begin, sink_write, sink_end };
+const struct route_sink envd_files_sink = { sink_begin, sink_write, sink_end, NULL };
 
 static void put_metadata(struct jout *j, const struct pairs *metadata)
 {

@@ -213,7 +213,7 @@ static int port_handle(struct request *req, struct err *err)
     return is_running(req, v->id) ? reply_closed(req, v) : envd_gone(req, v->id);
 }
 
-static const struct route_sink port_sink = { port_begin, port_write, port_end };
+static const struct route_sink port_sink = { port_begin, port_write, port_end, NULL };
 static const struct route port_route = { "*",         "/e2b/* (a port)", AUTH_NONE,
                                          BODY_STREAM, port_handle,       &port_sink };
 

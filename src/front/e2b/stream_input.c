@@ -103,7 +103,7 @@ static void sink_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink envd_input_sink = { sink_begin, sink_write, sink_end };
+const struct route_sink envd_input_sink = { sink_begin, sink_write, sink_end, NULL };
 
 /* ---- the answer: one empty message, and the end ---- */
 

@@ -107,7 +107,7 @@ static void sink_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink e2b_upload_sink = { sink_begin, sink_write, sink_end };
+const struct route_sink e2b_upload_sink = { sink_begin, sink_write, sink_end, NULL };
 
 int e2b_template_upload(struct request *req, struct err *err)
 {

@@ -414,7 +414,7 @@ static void write_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink e2b_content_sink = { write_begin, write_some, write_end };
+const struct route_sink e2b_content_sink = { write_begin, write_some, write_end, NULL };
 
 int e2b_content_write(struct request *req, struct err *err)
 {

@@ -170,6 +170,11 @@ int decoder_feed(struct decoder *d, const char *p, size_t n, decoder_out_fn out,
     return -EINVAL;
 }
 
+bool decoder_is_plain(const struct decoder *d)
+{
+    return d->coding == CODING_NONE;
+}
+
 int decoder_end(const struct decoder *d)
 {
     return d->coding == CODING_NONE || (d->begun && d->whole) ? 0 : -EBADMSG;

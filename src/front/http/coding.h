@@ -4,6 +4,7 @@
  * fills a buffer. Neither keeps more than a window: what a small body decodes to is bounded by
  * whoever takes it, not here. Knows nothing of HTTP but the names. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -22,8 +23,9 @@ struct decoder;
 typedef int (*decoder_out_fn)(void *arg, const char *p, size_t n);
 int decoder_new(enum coding coding, struct decoder **ret_decoder);
 int decoder_feed(struct decoder *d, const char *p, size_t n, decoder_out_fn out,
-                 void *arg);              /* -EBADMSG: bad data */
-int decoder_end(const struct decoder *d); /* -EBADMSG: it was cut */
+                 void *arg);                    /* -EBADMSG: bad data */
+bool decoder_is_plain(const struct decoder *d); /* what comes out is what goes in */
+int decoder_end(const struct decoder *d);       /* -EBADMSG: it was cut */
 void decoder_free(struct decoder *d);
 DEFINE_FREEP(struct decoder *, decoder_free)
 

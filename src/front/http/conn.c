@@ -184,6 +184,17 @@ int conn_read_body(struct conn *c, int64_t deadline_ms, const char **ret_p, size
     return r;
 }
 
+uint64_t conn_body_alone(const struct conn *c)
+{
+    const struct conn_room *m = c->room;
+    return m->at == m->len && m->body.kind == BODY_LENGTH ? m->body.left : 0;
+}
+
+void conn_body_taken(struct conn *c, uint64_t n)
+{
+    c->room->body.left -= n;
+}
+
 bool conn_body_begun(const struct conn *c)
 {
     return c->room->body.kind == BODY_EMPTY || conn_has_more(c);

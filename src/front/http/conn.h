@@ -57,6 +57,10 @@ const char *conn_header(const struct conn *c, const char *name); /* the first; N
 /* The next bytes of the body, valid until the next call; 1: the body is complete. -EPIPE: the
  * client closed. */
 int conn_read_body(struct conn *c, int64_t deadline_ms, const char **ret_p, size_t *ret_n);
+/* How many bytes of the body are to come that nothing frames and none of which were read: they may be taken
+ * from c->fd, and are then told here. 0: none, or the body comes in chunks. */
+uint64_t conn_body_alone(const struct conn *c);
+void conn_body_taken(struct conn *c, uint64_t n);
 bool conn_body_begun(const struct conn *c); /* bytes of it are here, or it has none */
 bool conn_has_more(const struct conn *c);   /* bytes behind the request were read */
 void conn_drop_room(struct conn *c);        /* call before it waits */

@@ -65,9 +65,10 @@ struct request {
     unsigned status;        /* 0: not answered yet */
     unsigned forced_status; /* fixed by the failure; 0: its code decides */
     bool refused, authorized, streaming, sink_open;
-    bool close;     /* the connection ends with this answer */
-    bool crowded;   /* refused for want of room: read nothing more */
-    bool until_end; /* the end of the connection ends the body: HTTP/1.0 */
+    bool unpassable; /* the sink cannot take the body from the socket */
+    bool close;      /* the connection ends with this answer */
+    bool crowded;    /* refused for want of room: read nothing more */
+    bool until_end;  /* the end of the connection ends the body: HTTP/1.0 */
     /* the answer, until it is sent: one of content and reader, or neither */
     const char *type; /* NULL: no Content-Type */
     bool negotiated, packed;

@@ -6,6 +6,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "front/http/uri.h"
@@ -19,11 +20,15 @@ enum route_auth { AUTH_NONE, AUTH_KEY };
 enum route_body { BODY_NONE, BODY_JSON, BODY_RAW, BODY_STREAM };
 
 /* Where a body goes that is too large to be kept: begin before the first byte, then write; the
- * handler runs after the last one, and `end` always, whatever happened. */
+ * handler runs after the last one, and `end` always, whatever happened. `pass` (NULL: none) is for bodies that
+ * nobody need look at: it takes up to n bytes from the socket itself and says how many. -ENODATA: the client
+ * ended; -ETIME: it sent nothing for idle_ms; -EOPNOTSUPP: write them instead. */
 struct route_sink {
     int (*begin)(struct request *req, struct err *err);
     int (*write)(struct request *req, const char *p, size_t n, struct err *err);
     void (*end)(struct request *req);
+    int (*pass)(struct request *req, int fd, uint64_t n, int idle_ms, size_t *ret_taken,
+                struct err *err);
 };
 
 struct route {

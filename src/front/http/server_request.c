@@ -13,6 +13,7 @@
 
 #define HEAD_MS 15000                         /* for the rest of a head */
 #define BODY_TIMEOUT_MS 300000                /* for a whole body that is not an upload */
+#define PASS_MIN (64 * 1024)                  /* what is shorter is copied as fast */
 #define BODY_STRANGER_MS 30000                /* for a body of a caller without a key */
 #define DRAIN_STRANGER_MAX (64 * 1024 * 1024) /* dropped of a refused stranger's body */
 #define STREAM_STALL_MS 600000                /* how long the client of a stream may read nothing */
@@ -86,6 +87,13 @@ static void end(struct request *req)
 
 /* ---- its body ---- */
 
+static void refuse_body(struct request *req)
+{
+    req->refused = true;
+    buf_done(&req->body);
+    end_sink(req); /* before the answer: the client may ask at once for what the sink held */
+}
+
 static int take_piece(struct request *req, const char *p, size_t n)
 {
     bool upload = req->route && req->route->body == BODY_STREAM;
@@ -99,11 +107,8 @@ static int take_piece(struct request *req, const char *p, size_t n)
         (void)server_too_large(req, &req->err);
     else if (r < 0 && !upload)
         (void)err_set(&req->err, -r, "cannot keep the body");
-    if (r < 0) {
-        req->refused = true;
-        buf_done(&req->body);
-        end_sink(req); /* before the answer: the client may ask at once for what the sink held */
-    }
+    if (r < 0)
+        refuse_body(req);
     return 0;
 }
 
@@ -118,6 +123,32 @@ static int64_t body_deadline(const struct request *req, int64_t began_ms)
     return all < next ? all : next;
 }
 
+static bool may_pass(const struct request *req)
+{
+    return !req->refused && !req->unpassable && req->route && req->route->body == BODY_STREAM &&
+           req->route->sink->pass && connections_known(&req->con->seat) &&
+           conn_body_alone(req->con) >= PASS_MIN;
+}
+
+/* As conn_read_body, of bytes that go on unseen. */
+static int pass_body(struct request *req)
+{
+    struct conn *c = req->con;
+    size_t taken = 0;
+    int r =
+        req->route->sink->pass(req, c->fd, conn_body_alone(c), IDLE_TIMEOUT_MS, &taken, &req->err);
+    conn_body_taken(c, taken);
+    if (r == -ENODATA)
+        return -EPIPE;
+    if (r == -ETIME)
+        return -ETIMEDOUT;
+    if (r == -EOPNOTSUPP)
+        req->unpassable = true;
+    else if (r < 0)
+        refuse_body(req);
+    return conn_body_alone(c) == 0;
+}
+
 static int take_body(struct request *req)
 {
     static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -130,6 +161,10 @@ static int take_body(struct request *req)
     while (r == 0) {
         const char *p;
         size_t n = 0;
+        if (may_pass(req)) {
+            r = pass_body(req);
+            continue;
+        }
         r = conn_read_body(c, body_deadline(req, began_ms), &p, &n);
         if (r >= 0 && n > 0) {
             int k = take_piece(req, p, n);

@@ -83,7 +83,7 @@ static void sink_end(struct request *req)
     atomic_fetch_add(&frees, 1);
 }
 
-static const struct route_sink sink = { sink_begin, sink_write, sink_end };
+static const struct route_sink sink = { sink_begin, sink_write, sink_end, NULL };
 
 static const struct route routes[] = {
     { "GET", "/ok", AUTH_NONE, BODY_NONE, say_ok, NULL },

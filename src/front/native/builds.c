@@ -69,7 +69,7 @@ static void sink_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink native_build_sink = { sink_begin, sink_write, sink_end };
+const struct route_sink native_build_sink = { sink_begin, sink_write, sink_end, NULL };
 
 /* ---- what happens goes out, as lines ---- */
 

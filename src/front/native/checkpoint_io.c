@@ -42,7 +42,7 @@ static void sink_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink native_checkpoint_sink = { sink_begin, sink_write, sink_end };
+const struct route_sink native_checkpoint_sink = { sink_begin, sink_write, sink_end, NULL };
 
 int native_checkpoint_import(struct request *req, struct err *err)
 {

@@ -287,8 +287,8 @@ static void sink_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink native_file_archive_sink = { archive_begin, sink_write, sink_end };
-const struct route_sink native_file_write_sink = { bulk_begin, sink_write, sink_end };
+const struct route_sink native_file_archive_sink = { archive_begin, sink_write, sink_end, NULL };
+const struct route_sink native_file_write_sink = { bulk_begin, sink_write, sink_end, NULL };
 
 /* ---- the end ---- */
 

@@ -135,6 +135,19 @@ static int finish(struct request *req, struct writing *w, struct file_entry *ret
     }
 }
 
+static int write_failed(struct request *req, int r, struct err *err)
+{
+    if (r == -EPIPE) { /* init has refused: it says why */
+        _cleanup_(file_entry_done) struct file_entry e = { 0 };
+        struct file_event done;
+        r = finish(req, req->sink, &e, &done, err);
+        return fail(req, r < 0 ? r : err_set(err, EIO, "the write ended early"), err);
+    }
+    if (r == -ETIMEDOUT)
+        return err_name(err, ETIMEDOUT, "sandbox_busy", "the sandbox takes no more data");
+    return err_set(err, -r, "cannot pass the body on to the sandbox");
+}
+
 static int sink_write(struct request *req, const char *p, size_t n, struct err *err)
 {
     struct writing *w = req->sink;
@@ -142,15 +155,20 @@ static int sink_write(struct request *req, const char *p, size_t n, struct err *
     if (r == -EBADMSG)
         return err_name(err, EBADMSG, "invalid_request",
                         "the body is not what its Content-Encoding says");
-    if (r == -EPIPE) { /* init has refused: it says why */
-        _cleanup_(file_entry_done) struct file_entry e = { 0 };
-        struct file_event done;
-        r = finish(req, w, &e, &done, err);
-        return fail(req, r < 0 ? r : err_set(err, EIO, "the write ended early"), err);
-    }
-    if (r == -ETIMEDOUT)
-        return err_name(err, ETIMEDOUT, "sandbox_busy", "the sandbox takes no more data");
-    return r < 0 ? err_set(err, -r, "cannot pass the body on to the sandbox") : 0;
+    return r < 0 ? write_failed(req, r, err) : 0;
+}
+
+/* A body that is the file, byte for byte, goes from socket to socket. */
+static int sink_pass(struct request *req, int fd, uint64_t n, int idle_ms, size_t *ret_taken,
+                     struct err *err)
+{
+    struct writing *w = req->sink;
+    *ret_taken = 0;
+    if (!decoder_is_plain(w->decoder))
+        return -EOPNOTSUPP;
+    int r = file_put_from(w->call, fd, n, idle_ms, ret_taken);
+    return r < 0 && r != -ENODATA && r != -ETIME && r != -EOPNOTSUPP ? write_failed(req, r, err)
+                                                                     : r;
 }
 
 static void sink_end(struct request *req)
@@ -159,7 +177,7 @@ static void sink_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink native_file_sink = { sink_begin, sink_write, sink_end };
+const struct route_sink native_file_sink = { sink_begin, sink_write, sink_end, sink_pass };
 
 int native_file_put(struct request *req, struct err *err)
 {

@@ -211,7 +211,7 @@ static void sink_end(struct request *req)
     req->sink = NULL;
 }
 
-const struct route_sink native_image_sink = { sink_begin, sink_write, sink_end };
+const struct route_sink native_image_sink = { sink_begin, sink_write, sink_end, NULL };
 
 int native_image_put(struct request *req, struct err *err)
 {

@@ -1,3 +1,6 @@
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "init/file/rig.h"
 
 #define OTHER "65534:65534" /* someone who is not root */
@@ -171,6 +174,59 @@ TEST(an_append_adds_to_the_end)
     }
     CHECK_STR(rig_text("log"), "one\ntwo\n");
     CHECK_STR(rig_text("fresh"), "two\n");
+    rig_leave();
+}
+
+/* Frames below and above what goes through a pipe, in an order that leaves some of each buffered. */
+TEST(frames_of_every_size_arrive_in_order)
+{
+    static const size_t sizes[] = { 1,     5, 16383,  16384, 16385,  7, WIRE_BULK_MAX, 4096, 100000,
+                                    65536, 3, 262143, 20000, 131072, 1 };
+    static char bytes[2 * 1024 * 1024], seen[sizeof(bytes)];
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * 2654435761u >> 13);
+    rig_enter();
+    for (int i = 0; i < 2; i++) { /* a file that is appended to takes no pages */
+        struct rig r;
+        size_t at = 0;
+        rig_ask(&r, WIRE_FILE_WRITE, "root", rig_path("a"));
+        rig_put(&r, WIRE_T_FLAGS, i ? WIRE_F_APPEND : 0);
+        rig_go(&r);
+        for (size_t k = 0; k < ARRAY_LEN(sizes); at += sizes[k++])
+            CHECK_OK(rig_send(&r, bytes + at, sizes[k]));
+        CHECK_OK(wire_send(r.fd, WIRE_END, NULL));
+        CHECK_OK(rig_finish(&r));
+        rig_done(&r);
+        int fd = open(rig_path("a"), O_RDONLY | O_CLOEXEC);
+        CHECK_EQ(pread(fd, seen, sizeof(seen), i ? (off_t)at : 0), (ssize_t)at);
+        CHECK_EQ(memcmp(seen, bytes, at), 0);
+        (void)close(fd);
+    }
+    rig_leave();
+}
+
+TEST(a_file_that_takes_no_more_bytes_says_so)
+{
+    static const char bytes[WIRE_BULK_MAX];
+    struct rlimit before, small = { 300000, 300000 };
+    struct rig r;
+    rig_enter();
+    rig_file("a", "old");
+    CHECK_OK(getrlimit(RLIMIT_FSIZE, &before));
+    small.rlim_max = before.rlim_max;
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    CHECK_OK(setrlimit(RLIMIT_FSIZE, &small));
+    rig_ask(&r, WIRE_FILE_WRITE, "root", rig_path("a"));
+    rig_go(&r);
+    CHECK_OK(setrlimit(RLIMIT_FSIZE, &before));
+    for (int i = 0; i < 3; i++)
+        if (rig_send(&r, bytes, sizeof(bytes)) < 0)
+            break; /* it has refused and is gone */
+    (void)wire_send(r.fd, WIRE_END, NULL);
+    CHECK_EQ(rig_finish(&r), -1);
+    CHECK_STR(r.what, "file_too_large");
+    rig_done(&r);
+    CHECK_STR(rig_text("a"), "old");
     rig_leave();
 }
 

@@ -17,16 +17,15 @@ static int take_bytes(struct job *j, int fd, const char *path)
         struct wire_header h;
         const char *p;
         ssize_t n;
-        int r = talk_next(&j->talk, &h, &p);
+        int failure = 0, r = talk_next(&j->talk, &h, &p);
         if (r < 0 || h.type == WIRE_END)
             return r;
         if (h.type != WIRE_DATA)
             return -EPROTO;
-        while ((n = talk_piece(&j->talk, &p)) > 0) {
-            r = stage_write(fd, p, (size_t)n);
-            if (r < 0)
-                return job_fail(j, r, path);
-        }
+        while ((n = talk_into(&j->talk, fd, &failure)) > 0)
+            ;
+        if (failure < 0)
+            return job_fail(j, failure, path);
         if (n < 0)
             return (int)n;
     }

@@ -1,11 +1,13 @@
 #include "init/file/talk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -15,18 +17,22 @@
 #define PATIENCE_S 900           /* for one piece to be taken or to come: a client may pause */
 #define FRAME_MAX (1024u * 1024) /* an answer: a path and all its extended attributes */
 #define BEAT_EVERY 64
+#define SPLICE_MIN (16u * 1024) /* fewer bytes are copied sooner than a pipe is made for them */
 
 /* Static, not on the stack or the heap: untouched pages of it cost init nothing. */
 static char out[OUT_BYTES], in[IN_BYTES];
 
-static int fill(struct talk *t);
+static int fill(struct talk *t, size_t room);
 
 void talk_init(struct talk *t, int fd, const char *first, size_t first_n)
 {
     struct timeval patience = { .tv_sec = PATIENCE_S };
-    *t = (struct talk){ .fd = fd, .first = first, .first_n = first_n, .b = BUF_INIT(FRAME_MAX) };
+    *t = (struct talk){
+        .fd = fd, .first = first, .first_n = first_n, .pipe = { -1, -1 }, .b = BUF_INIT(FRAME_MAX)
+    };
     if (first_n > 0)
-        (void)fill(t); /* now: the request's last string may be terminated over its first byte */
+        (void)fill(
+            t, IN_BYTES); /* now: the request's last string may be terminated over its first byte */
     (void)fd_set_nonblock(fd, false);
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -35,6 +41,7 @@ void talk_init(struct talk *t, int fd, const char *first, size_t first_n)
 void talk_done(struct talk *t)
 {
     buf_done(&t->b);
+    fd_close_all(t->pipe, 2);
 }
 
 /* ---- out ---- */
@@ -187,11 +194,11 @@ ssize_t talk_data_file(struct talk *t, int file, size_t n)
 
 /* ---- in ---- */
 
-/* More bytes behind those that are there; the buffer has room. */
-static int fill(struct talk *t)
+/* More bytes behind those that are there, `room` at most; the buffer has it. */
+static int fill(struct talk *t, size_t room)
 {
     if (t->first_n > 0) {
-        size_t n = t->first_n < IN_BYTES - t->in_n ? t->first_n : IN_BYTES - t->in_n;
+        size_t n = t->first_n < room ? t->first_n : room;
         memcpy(in + t->in_n, t->first, n);
         t->first += n;
         t->first_n -= n;
@@ -203,7 +210,7 @@ static int fill(struct talk *t)
         return r;
     ssize_t n;
     do
-        n = recv(t->fd, in + t->in_n, IN_BYTES - t->in_n, 0);
+        n = recv(t->fd, in + t->in_n, room, 0);
     while (n < 0 && errno == EINTR);
     if (n <= 0)
         return -EPIPE;
@@ -223,7 +230,7 @@ static int need(struct talk *t, size_t n)
     }
     int r = 0;
     while (r == 0 && t->in_n < n)
-        r = fill(t);
+        r = fill(t, (t->lean ? n : IN_BYTES) - t->in_n);
     return r;
 }
 
@@ -262,7 +269,7 @@ ssize_t talk_piece(struct talk *t, const char **ret_p)
         return 0;
     if (t->in_at == t->in_n) {
         t->in_at = t->in_n = 0;
-        int r = fill(t);
+        int r = fill(t, t->lean && t->data_left < IN_BYTES ? t->data_left : IN_BYTES);
         if (r < 0)
             return r;
     }
@@ -271,6 +278,100 @@ ssize_t talk_piece(struct talk *t, const char **ret_p)
     t->in_at += n;
     t->data_left -= n;
     return (ssize_t)n;
+}
+
+static bool open_pipe(struct talk *t)
+{
+    if (t->pipe[0] >= 0)
+        return true;
+    if (pipe2(t->pipe, O_CLOEXEC) < 0) {
+        t->pipe[0] = t->pipe[1] = -1;
+        return false;
+    }
+    (void)fcntl(t->pipe[1], F_SETPIPE_SZ, (int)WIRE_BULK_MAX); /* smaller does, too */
+    return true;
+}
+
+static int write_all(int file, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t some = write(file, p, n);
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some < 0)
+            return -errno;
+        p += some;
+        n -= (size_t)some;
+    }
+    return 0;
+}
+
+/* What is in the pipe, into a file that takes no pages (one that is appended to). */
+static int copy_pipe(struct talk *t, int file, size_t n)
+{
+    t->in_at = t->in_n = 0; /* nothing is buffered: it would have gone first */
+    while (n > 0) {
+        ssize_t some = read(t->pipe[0], in, n < IN_BYTES ? n : IN_BYTES);
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some <= 0)
+            return some < 0 ? -errno : -EIO;
+        int r = write_all(file, in, (size_t)some);
+        if (r < 0)
+            return r;
+        n -= (size_t)some;
+    }
+    return 0;
+}
+
+static int empty_pipe(struct talk *t, int file, size_t n)
+{
+    while (n > 0) {
+        ssize_t some = splice(t->pipe[0], NULL, file, NULL, n, 0);
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some < 0 && errno == EINVAL)
+            return copy_pipe(t, file, n);
+        if (some <= 0)
+            return some < 0 ? -errno : -EIO;
+        n -= (size_t)some;
+    }
+    return 0;
+}
+
+/* 0: the kernel cannot, here. */
+static ssize_t splice_into(struct talk *t, int file, int *ret_failure)
+{
+    ssize_t n;
+    if (!open_pipe(t))
+        return 0;
+    do
+        n = splice(t->fd, NULL, t->pipe[1], NULL, t->data_left, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EINVAL)
+        return 0;
+    if (n <= 0)
+        return -EPIPE;
+    t->data_left -= (size_t)n;
+    *ret_failure = empty_pipe(t, file, (size_t)n);
+    return *ret_failure < 0 ? -EIO : n;
+}
+
+ssize_t talk_into(struct talk *t, int file, int *ret_failure)
+{
+    const char *p;
+    ssize_t n = 0;
+    t->lean |= t->data_left >= SPLICE_MIN;
+    if (t->in_at == t->in_n && t->first_n == 0 && t->data_left >= SPLICE_MIN) {
+        int r = t->out_n > 0 ? talk_flush(t) : 0;
+        n = r < 0 ? r : splice_into(t, file, ret_failure);
+        if (n != 0)
+            return n;
+    }
+    n = talk_piece(t, &p);
+    if (n > 0)
+        *ret_failure = write_all(file, p, (size_t)n);
+    return n > 0 && *ret_failure < 0 ? -EIO : n;
 }
 
 int talk_look(struct talk *t)

@@ -18,6 +18,8 @@ struct talk {
     const char *first;  /* what came with the request, to be read before the socket */
     size_t first_n;
     size_t data_left; /* of the DATA frame being read */
+    int pipe[2];      /* between the connection and a file; -1 before talk_into needs it */
+    bool lean;        /* only what is asked for is read: the rest can go into a file unseen */
     size_t out_n;
     unsigned beats;
     struct buf b; /* the frame being put together */
@@ -40,6 +42,10 @@ int talk_flush(struct talk *t);
 int talk_next(struct talk *t, struct wire_header *ret_h, const char **ret_payload);
 /* More of the DATA frame: its length; 0: the frame is at its end. Valid until the next call. */
 ssize_t talk_piece(struct talk *t, const char **ret_p);
+
+/* More of the DATA frame straight into `file`, uncopied where the kernel can: how many bytes; 0: the frame is at
+ * its end. A failure of the file's is in *ret_failure, and the result is -EIO. */
+ssize_t talk_into(struct talk *t, int file, int *ret_failure);
 
 /* Between two steps of anything long: -EPIPE once the other side is gone. The first looks every
  * time, the second now and then, for steps that are short. */
