@@ -5,10 +5,18 @@ import os
 import random
 import sys
 
-from ipykernel.ipkernel import IPythonKernel
-from ipykernel.kernelapp import IPKernelApp
+# What editors use, a debugger and completion, is a third of this process's memory, which each copy of a sandbox would
+# take again. Nobody asks this kernel for it; code that imports it finds it.
+UNUSED = "debugpy", "jedi"
+sys.modules.update(dict.fromkeys(UNUSED))
 
-from . import shapes
+from ipykernel.ipkernel import IPythonKernel  # noqa: E402
+from ipykernel.kernelapp import IPKernelApp  # noqa: E402
+
+from . import shapes  # noqa: E402
+
+for name in UNUSED:
+    del sys.modules[name]
 
 
 def put(env):
