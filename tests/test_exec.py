@@ -110,7 +110,7 @@ def test_the_environment_is_clean(api, tiny):
     names = {line.split("=")[0] for line in api.out(tiny, ["env"]).split()}
     assert {"PATH", "HOME"} <= names
     assert names <= {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "HOSTNAME", "LANG", "TERM",
-                     "SHLVL"}
+                     "SHLVL", "OMP_NUM_THREADS", "GOMAXPROCS"}
 
 
 def test_orphans_are_reaped(api, tiny):
