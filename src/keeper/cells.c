@@ -152,7 +152,10 @@ void cell_bury(struct cell *c)
     struct err err = ERR_INIT;
     c->last.cpu_us = cgroup_cpu_us(k->cgroups, c->id); /* nobody in it can add to this any more */
     int r = c->delete_storage ? storage_box_trash(k->storage, c->id, &err) : 0;
-    sweeper_sweep(&k->sweeper, take_fd(c->root_fd));
+    if (c->delete_storage)
+        sweeper_bury(&k->sweeper, take_fd(c->root_fd));
+    else
+        sweeper_sweep(&k->sweeper, take_fd(c->root_fd));
     struct keeper_reply reply = { .usage = c->last,
                                   .frozen_us = c->frozen_us,
                                   .memory_bytes = c->memory_bytes };

@@ -121,3 +121,4 @@ bool storage_is_tight(
     const struct storage *st); /* little is free: emptying the trash frees it at once */
 /* Delete everything in the trash; slow. */
 void storage_empty_trash(struct storage *st);
+bool storage_is_tight(const struct storage *st); /* little of the pool is free */

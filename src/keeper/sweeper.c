@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,9 +18,12 @@
 #define BATCH_MAX 64
 
 #define SWEEP 's'
+#define BURY 'b'
 #define FLUSH 'f'
-#define DIRTY_MAX 256       /* beyond, the kernel does it in its own time */
-#define FLUSH_AFTER_MS 2000 /* what is resumed or removed by then is not written for nothing */
+#define BURY_AFTER_MS 200       /* how many roots go together when sandboxes are deleted in a row */
+#define BURY_STACK (128 * 1024) /* of a thread that calls close */
+#define DIRTY_MAX 256           /* beyond, the kernel does it in its own time */
+#define FLUSH_AFTER_MS 2000     /* what is resumed or removed by then is not written for nothing */
 
 /* What is to be written out, the oldest first. */
 struct dirty {
@@ -28,14 +32,55 @@ struct dirty {
     size_t n;
 };
 
-static void take(struct dirty *d, char what, int fd)
+/* Roots of deleted sandboxes, not let go of yet. */
+struct dead {
+    int fds[BATCH_MAX];
+    size_t n;
+    int64_t due_ms;
+};
+
+static void take(struct dirty *d, struct dead *dead, char what, int fd)
 {
+    if (what == BURY && dead->n < BATCH_MAX) {
+        if (dead->n == 0)
+            dead->due_ms = clock_mono_ms() + BURY_AFTER_MS;
+        dead->fds[dead->n++] = fd;
+        return;
+    }
     if (what != FLUSH || d->n == DIRTY_MAX) {
         (void)close(fd);
         return;
     }
     d->due_ms[d->n] = clock_mono_ms() + FLUSH_AFTER_MS;
     d->fds[d->n++] = fd;
+}
+
+static void *let_go(void *arg)
+{
+    (void)close(*(int *)arg);
+    return NULL;
+}
+
+/* All at once: each unmounts a filesystem, for which the kernel commits the pool's transaction, and those who wait for
+ * the same commit share it. One after the other each would find what new sandboxes have begun meanwhile, and pay
+ * for a commit of its own; and everybody who makes a sandbox waits for commits. */
+static void bury(struct dead *dead)
+{
+    pthread_t threads[BATCH_MAX];
+    bool started[BATCH_MAX] = { false };
+    pthread_attr_t attr;
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstacksize(&attr, BURY_STACK);
+    for (size_t i = 1; i < dead->n; i++)
+        started[i] = pthread_create(&threads[i], &attr, let_go, &dead->fds[i]) == 0;
+    (void)pthread_attr_destroy(&attr);
+    for (size_t i = 0; i < dead->n; i++)
+        if (!started[i])
+            (void)let_go(&dead->fds[i]);
+    for (size_t i = 1; i < dead->n; i++)
+        if (started[i])
+            (void)pthread_join(threads[i], NULL);
+    dead->n = 0;
 }
 
 /* One that is gone by now cannot be copied. */
@@ -50,25 +95,41 @@ static void flush_oldest(struct storage *storage, struct dirty *d)
 }
 
 /* How long to wait for a message; -1: until there is one. */
-static int patience(const struct dirty *d)
+static int patience(const struct dirty *d, const struct dead *dead)
 {
-    int64_t left = d->n ? d->due_ms[0] - clock_mono_ms() : -1;
-    return d->n && left < 0 ? 0 : (int)left;
+    int64_t due = INT64_MAX;
+    if (d->n)
+        due = d->due_ms[0];
+    if (dead->n && dead->due_ms < due)
+        due = dead->due_ms;
+    if (due == INT64_MAX)
+        return -1;
+    int64_t left = due - clock_mono_ms();
+    return left < 0 ? 0 : (int)left;
+}
+
+/* No more fit in, their time has come, or somebody may be waiting for the room. */
+static bool must_bury(struct storage *storage, const struct dead *dead)
+{
+    return dead->n == BATCH_MAX || (dead->n && clock_mono_ms() >= dead->due_ms) ||
+           (dead->n && storage_is_tight(storage));
 }
 
 /* Take up to a batch of waiting messages. Receive a message only when there is room for it: one
  * that is received and left aside would keep its descriptor open, and with it a deleted
- * sandbox's files. False: the keeper is gone. */
-static bool take_batch(int sock, struct dirty *d)
+ * sandbox's files. *ret_sweep: the trash is to be emptied now. False: the keeper is gone. */
+static bool take_batch(int sock, struct dirty *d, struct dead *dead, bool *ret_sweep)
 {
-    for (int i = 0; i < BATCH_MAX && fd_wait(sock, POLLIN, 0) > 0; i++) {
+    *ret_sweep = false;
+    for (int i = 0; i < BATCH_MAX && dead->n < BATCH_MAX && fd_wait(sock, POLLIN, 0) > 0; i++) {
         char byte;
         int root = -1;
         size_t nfds = 0;
         if (fd_recv_msg(sock, &byte, 1, &root, 1, &nfds) <= 0)
             return false;
+        *ret_sweep |= byte == SWEEP || nfds == 0;
         if (nfds == 1)
-            take(d, byte, root);
+            take(d, dead, byte, root);
     }
     return true;
 }
@@ -77,19 +138,24 @@ static bool take_batch(int sock, struct dirty *d)
 static _Noreturn void run(int sock, struct storage *storage)
 {
     static struct dirty dirty;
+    static struct dead dead;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_NAME, "keeper-sweeper");
     (void)setpriority(PRIO_PROCESS, 0, 5); /* what users wait for comes first */
     storage_empty_trash(storage);
     for (;;) {
-        int wait_ms = patience(&dirty);
-        if (wait_ms == 0 || fd_wait(sock, POLLIN, wait_ms) == 0) {
-            flush_oldest(storage, &dirty);
-            continue;
-        }
-        if (!take_batch(sock, &dirty))
+        bool sweep = false;
+        if (fd_wait(sock, POLLIN, patience(&dirty, &dead)) != 0 &&
+            !take_batch(sock, &dirty, &dead, &sweep))
             _exit(0);
-        storage_empty_trash(storage);
+        if (must_bury(storage, &dead)) {
+            bury(&dead);
+            sweep = true;
+        }
+        if (sweep)
+            storage_empty_trash(storage);
+        if (dirty.n && clock_mono_ms() >= dirty.due_ms[0])
+            flush_oldest(storage, &dirty);
     }
 }
 
@@ -134,6 +200,11 @@ static void hand_over(struct sweeper *s, char byte, int root_fd)
 void sweeper_sweep(struct sweeper *s, int root_fd)
 {
     hand_over(s, SWEEP, root_fd);
+}
+
+void sweeper_bury(struct sweeper *s, int root_fd)
+{
+    hand_over(s, BURY, root_fd);
 }
 
 void sweeper_flush(struct sweeper *s, int subvolume_fd)
