@@ -2,6 +2,7 @@
 import concurrent.futures
 import http.client
 import json
+import os
 import random
 import uuid
 
@@ -166,14 +167,20 @@ def test_what_cannot_be_kept_boots_and_the_log_says_so_once(daemon, api, templat
     assert len(lines) == 1 and "inotify" in lines[0]
 
 
-def test_memory_that_cannot_be_brought_back_is_made_anew(fresh):
+@pytest.mark.parametrize("damage", ["core-1.img gone", "pages-1.img cut"])
+def test_memory_that_cannot_be_brought_back_is_made_anew(fresh, damage):
     api = fresh.api
     api.ok("POST", "/v1/templates", {"name": "lost", "image": "tiny", "start_command": START, "ready": READY})
     made = [api.create(template="lost")["id"]]
     until(lambda: kept(api, "lost"), "its memory")
     made.append(api.create(template="lost")["id"])
     (point,) = fresh.stored("memory")
-    fresh.pool("memory", point, "core-1.img").unlink()  # as a disk that lies would have it
+    name, how = damage.split()  # as a power cut leaves it
+    image = fresh.pool("memory", point, name)
+    if how == "cut":
+        os.truncate(image, 4096)
+    else:
+        image.unlink()
     for _ in range(3):  # each create works, by booting
         made.append(api.create(template="lost")["id"])
         assert api.out(made[-1], "cat /tmp/born")

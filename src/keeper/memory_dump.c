@@ -192,6 +192,7 @@ static int keep_meta(struct story *s, struct err *err)
     _cleanup_(buf_done) struct buf b = BUF_INIT(META_MAX);
     (void)snprintf(s->meta.name, sizeof(s->meta.name), "%s", s->note.name);
     (void)snprintf(s->meta.id, sizeof(s->meta.id), "%s", s->id);
+    s->meta.kib = (uint32_t)(storage_memory_bytes(s->images) / 1024);
     int r = meta_print(&s->meta, &b);
     _cleanup_fd_ int fd =
         r < 0 ? -1 : openat(s->images, META_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -196,6 +196,8 @@ int meta_print(const struct meta *m, struct buf *b)
         r = buf_printf(b, "boot %s\n", m->boot);
     if (r >= 0 && m->uptime_s > 0)
         r = buf_printf(b, "uptime %u\n", m->uptime_s);
+    if (r >= 0 && m->kib > 0)
+        r = buf_printf(b, "kib %u\n", m->kib);
     for (size_t i = 0; r >= 0 && i < m->nmounts; i++) {
         const struct meta_mount *one = &m->mounts[i];
         if (strchr(one->path, '\n'))
@@ -281,6 +283,11 @@ static int parse_uptime(char *words, struct meta *m)
     return number_u32(words, UINT32_MAX, &m->uptime_s) < 0 ? -EPROTO : 0;
 }
 
+static int parse_kib(char *words, struct meta *m)
+{
+    return number_u32(words, UINT32_MAX, &m->kib) < 0 ? -EPROTO : 0;
+}
+
 static int parse_steered(char *words, struct meta *m)
 {
     m->steered = true;
@@ -295,7 +302,7 @@ int meta_parse(char *text, struct meta *ret_m, struct err *err)
     } rows[] = {
         { "name ", parse_name },     { "id ", parse_id },           { "boot ", parse_boot },
         { "uptime ", parse_uptime }, { "steered ", parse_steered }, { "mount ", parse_mount },
-        { "volume ", parse_volume }, { "member ", parse_member },
+        { "volume ", parse_volume }, { "member ", parse_member },   { "kib ", parse_kib },
     };
     _cleanup_(meta_done) struct meta m = META_INIT;
     char *save = NULL;

@@ -56,6 +56,7 @@ struct meta {
     char id[ID_SIZE];        /* or "" */
     char boot[NS_BOOT_SIZE]; /* or "" */
     uint32_t uptime_s;       /* or 0 */
+    uint32_t kib;            /* of all of CRIU's images, or 0 */
     bool steered;
     struct meta_mount *mounts;
     size_t nmounts;

@@ -85,6 +85,7 @@ TEST(meta_reads_what_it_printed)
     memcpy(m.name, NAME, sizeof(NAME));
     m.steered = true;
     m.uptime_s = 86400;
+    m.kib = 4096;
     memcpy(m.id, VOLUME, sizeof(VOLUME));
     memcpy(m.boot, BOOT, sizeof(BOOT));
     CHECK_OK(meta_print(&m, &b));
@@ -96,6 +97,7 @@ TEST(meta_reads_what_it_printed)
     CHECK_STR(back.mounts[6].path, "/proc/loadavg");
     CHECK_EQ(back.mounts[8].kind, META_SHM);
     CHECK_EQ(back.uptime_s, 86400);
+    CHECK_EQ(back.kib, 4096);
     CHECK_STR(back.mounts[3].path, "/my data");
     CHECK(back.mounts[3].read_only && back.steered);
     CHECK_EQ(back.nmembers, 1);
@@ -120,6 +122,7 @@ TEST(meta_refuses_what_is_not_a_description)
         "name " NAME "\nmember one two\n",
         "name " NAME "\nsteered 2\n",
         "name " NAME "\nuptime soon\n",
+        "name " NAME "\nkib -1\n",
         "name " NAME "\nmount shown /etc/passwd\n", /* has no stand-in */
         "name " NAME "\nid x\n",
         "name " NAME "\nword\n",

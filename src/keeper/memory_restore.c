@@ -426,6 +426,9 @@ static int read_meta(struct story *s, struct err *err)
     if (n < 0)
         return err_set(err, (int)-n, "cannot read the memory's description");
     int r = meta_parse(text, &s->meta, err);
+    /* A power cut can cost a part of what was just written, and CRIU reads on for ever where pages end too early. */
+    if (r == 0 && storage_memory_bytes(s->images) / 1024 < s->meta.kib)
+        r = err_name(err, EIO, "cannot_restore", "a part of the memory is missing on disk");
     if (r == 0)
         (void)snprintf(s->note.name, sizeof(s->note.name), "%s", s->meta.name);
     return r;
