@@ -3,7 +3,11 @@
  * A directory that appears is watched, and what was put into it before that is told as created; one
  * that is moved takes its watches with it under its new name, one that leaves loses them. When the
  * kernel had to drop events we say so and look at everything again, for new directories. A lone
- * file is watched through its directory: whoever saves it may well put another in its place. */
+ * file is watched through its directory: whoever saves it may well put another in its place.
+ *
+ * A file that the API writes gets its name when it is whole, and is told as written. E2B's daemon
+ * writes in place, and gives the file to its user before: its watchers wait for that chmod, so with
+ * FOR_USER it is told, where that daemon's own would be. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +21,7 @@
 #include "base/cleanup.h"
 #include "init/file/entry.h"
 #include "init/file/path.h"
+#include "init/file/placed.h"
 #include "init/file/walk.h"
 
 #define WATCHES_MAX 32768 /* directories in one watch */
@@ -180,14 +185,31 @@ static void forget_told(struct watching *w)
         free(w->told[--w->n_told]);
 }
 
+static int tell_owned(struct watching *w, const char *path)
+{
+    return ask_is(w->j->ask, WIRE_F_FOR_USER) ? tell(w, WIRE_ATTRIBUTES, path, 0) : 0;
+}
+
 /* A file that was made elsewhere and then given its name comes whole: nobody will hear of a
  * write to it, so that is told with it. */
 static int tell_new(struct watching *w, const char *path)
 {
     struct stat st;
     int r = tell(w, WIRE_CREATED, path, 0);
-    bool whole = r == 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-    return whole ? tell(w, WIRE_WRITTEN, path, 0) : r;
+    if (r < 0 || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return r;
+    r = placed_how(&st) == PLACED_NEW ? tell_owned(w, path) : 0;
+    return r == 0 && st.st_size > 0 ? tell(w, WIRE_WRITTEN, path, 0) : r;
+}
+
+/* A file that the API made under a name that is nobody's business has got its own. */
+static int tell_placed(struct watching *w, const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0 && placed_how(&st) == PLACED_NEW)
+        return tell_new(w, path);
+    int r = tell_owned(w, path);
+    return r < 0 ? r : tell(w, WIRE_WRITTEN, path, 0);
 }
 
 /* ---- looking ---- */
@@ -289,7 +311,7 @@ static int moved_to(struct watching *w, const struct inotify_event *e, const cha
     int r;
     if (m && m->staged) {
         end_move(w, m, false);
-        return tell(w, WIRE_WRITTEN, path, 0);
+        return tell_placed(w, path);
     }
     r = tell(w, WIRE_RENAMED_TO, path, e->cookie);
     if (r == 0 && m) {

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/fd.h"
 #include "init/file/job.h"
+#include "init/file/placed.h"
 
 #define RIG_SEEN_MAX 4096
 
@@ -119,6 +120,7 @@ static inline void rig_go(struct rig *r)
     int fds[2];
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
     CHECK_OK(buf_reserve(&r->ask, 1));
+    placed_share();
     r->pid = fork();
     CHECK(r->pid >= 0);
     if (r->pid == 0) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "init/file/placed.h"
 #include "init/file/self.h"
 
 #define TRIES 16 /* a random name that is taken is a wonder; two are someone's doing */
@@ -145,10 +146,13 @@ static int name_it(struct stage *s)
 
 static int take_name(struct stage *s, const char *name, bool exclusive)
 {
+    placed_note(s->fd, PLACED_NEW);
     int r = (int)syscall(SYS_renameat2, s->dir, s->temp, s->dir, name, RENAME_NOREPLACE_);
     bool is_new = r == 0;
     if (!is_new && (exclusive || (errno != EEXIST && errno != EINVAL && errno != ENOSYS)))
         return -errno;
+    if (!is_new)
+        placed_note(s->fd, PLACED_OVER);
     if (!is_new && renameat(s->dir, s->temp, s->dir, name) < 0) {
         if (errno != EBUSY)
             return -errno;
@@ -165,6 +169,7 @@ int stage_commit(struct stage *s, const char *name, bool exclusive)
     if (s->spooled)
         return exclusive ? -EEXIST : copy_into(s, name);
     if (s->temp[0] == '\0') {
+        placed_note(s->fd, PLACED_NEW);
         r = link_as(s, name);
         if (r == 0)
             return 1;

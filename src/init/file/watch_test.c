@@ -57,6 +57,26 @@ TEST(changes_are_told_in_order)
     rig_leave();
 }
 
+TEST(a_write_by_the_api_is_told_as_e2b_tells_it)
+{
+    struct rig r;
+    rig_enter();
+    watch(&r, "", WIRE_F_FOR_USER);
+    CHECK_STR(rig_write("root", rig_path("new"), "text"), "");
+    CHECK_STR(changes(&r, "write:new"), "create:new chmod:new write:new ");
+    CHECK_STR(rig_write("root", rig_path("new"), "again"), "");
+    CHECK_STR(changes(&r, "write:new"), "chmod:new write:new ");
+    CHECK_STR(rig_write("root", rig_path("empty"), ""), "");
+    CHECK_STR(changes(&r, "chmod:empty"), "create:empty chmod:empty ");
+    rig_file("old", ""); /* and of others as the kernel tells it */
+    CHECK_OK(link(rig_path("old"), rig_path("other")));
+    CHECK_OK(rename(rig_path("other"), rig_path("third")));
+    CHECK_OK(unlink(rig_path("old")));
+    CHECK_STR(changes(&r, "remove:old"), "create:old create:other from:other to:third remove:old ");
+    rig_done(&r);
+    rig_leave();
+}
+
 TEST(new_directories_are_watched_and_what_was_in_them_is_told)
 {
     struct rig r;

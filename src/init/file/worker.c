@@ -10,6 +10,7 @@
 
 #include "init/family.h"
 #include "init/file/job.h"
+#include "init/file/placed.h"
 #include "init/launch.h"
 
 #define CONNECTION_FD 3
@@ -82,6 +83,7 @@ static int fork_worker(int fd, struct err *err)
     if (r < 0)
         return err_name(err, -r, "internal", "cannot make a group: %s", strerror(-r));
     int entered = 0;
+    placed_share();
     pid_t pid = launch_fork(&workers.family, &entered);
     if (pid == 0) {
         if (entered < 0 || shed(fd) < 0)
