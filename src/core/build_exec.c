@@ -58,10 +58,13 @@ static int tell_output(struct build *b, const struct process_event *ev, struct e
     return r < 0 ? err_set(err, -r, "the build was cancelled") : 0;
 }
 
+/* Of a recipe's step in the words of E2B's builder, which programs look for. */
 static int failed(struct build *b, const struct process *p, struct tail *tail, struct err *err)
 {
     char said[TAIL_BYTES + 1], how[80];
-    if (p->reason == WIRE_OOM)
+    if (b->recipe && p->reason != WIRE_TIMEOUT)
+        (void)process_status_text(p, how);
+    else if (p->reason == WIRE_OOM)
         (void)snprintf(how, sizeof(how), "ran out of memory (%llu MiB)", BUILD_MEMORY >> 20);
     else if (p->reason == WIRE_TIMEOUT)
         (void)snprintf(how, sizeof(how), "did not end within %d s", STEP_TIMEOUT_MS / 1000);
@@ -72,7 +75,7 @@ static int failed(struct build *b, const struct process *p, struct tail *tail, s
     (void)tail_text(tail, said);
     const char *colon = *said ? ": " : "";
     if (b->recipe)
-        return err_name(err, ECHILD, "build_failed", "step %u %s%s%s", b->line, how, colon, said);
+        return err_name(err, ECHILD, "build_failed", "%s%s%s", how, colon, said);
     return err_name(err, ECHILD, "build_failed", "step %u (line %u) %s%s%s", b->step, b->line, how,
                     colon, said);
 }
@@ -161,6 +164,10 @@ static int run(struct build *b, struct build_stage *st, struct build_cell *cell,
         r = process_start(b->core, &cell->s, &spec, &stream, NULL, err);
     if (r < 0 && err->what) { /* the program or the user is not there: the step's own fault */
         struct err why = *err;
+        if (b->recipe && strcmp(why.what, "user_not_found") == 0)
+            return err_name(err, -r, "build_failed",
+                            "command failed: unauthenticated: invalid username: '%.100s'",
+                            spec.user);
         return err_name(err, -r, "build_failed", "line %u: %.300s", b->line, why.msg);
     }
     return r < 0 ? r : watch(b, stream, err);

@@ -121,6 +121,8 @@ int build_recipe_unpack(struct build *b, struct err *err);
 struct expand build_recipe_expand(struct build *b, struct build_stage *st);
 /* Who works where at first, whatever the base image says. */
 int build_recipe_settle(struct build *b, struct build_stage *st, struct err *err);
+/* A step failed with r: in the words of E2B's builder, which programs look for. Answers r. */
+int build_recipe_fail(const struct dockerfile_step *step, int r, struct err *err);
 void build_recipe_reword(struct err *err); /* a line is a step */
 void build_recipe_done(struct build *b);
 

@@ -1,5 +1,6 @@
 /* A recipe's steps, written as the steps of a Dockerfile: one stage, no context but uploads. */
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -9,7 +10,8 @@
 #define STEPS_MAX 1000
 #define BLOCK (256 * 1024)
 #define PATH_USUAL "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#define OWN_STEPS 3 /* what one of a recipe's becomes at most, and what comes before them */
+#define TASK_MAX 300 /* leaves room for the reason in a sentence */
+#define OWN_STEPS 3  /* what one of a recipe's becomes at most, and what comes before them */
 
 /* The login shell if there is one: what installers add to its profile counts for later steps. */
 static const char shell[] = "if [ -x /bin/bash ]; then exec /bin/bash -l -c \"$1\"; fi\n"
@@ -88,6 +90,19 @@ static int add_script(struct writer *w, const char *text, const char *script, co
     return user && !s->user ? no_memory(w->err) : 0;
 }
 
+/* What the last step added does, as its failure is told. */
+_printf_(2, 3) static int set_task(struct writer *w, const char *fmt, ...)
+{
+    char text[TASK_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    struct dockerfile_step *s = &w->stage->steps[w->stage->n_steps - 1];
+    s->task = arena_strdup(&w->b->file.arena, text);
+    return s->task ? 0 : no_memory(w->err);
+}
+
 static const char *arg(const struct build_step *step, size_t i)
 {
     return i < step->n_args && *step->args[i] ? step->args[i] : NULL;
@@ -97,8 +112,10 @@ static const char *arg(const struct build_step *step, size_t i)
 
 static int add_run(struct writer *w, const struct build_step *step, const char *text)
 {
-    return arg(step, 0) ? add_script(w, text, shell, arg(step, 0), arg(step, 1))
-                        : bad(w, "RUN needs a command");
+    if (!arg(step, 0))
+        return bad(w, "RUN needs a command");
+    int r = add_script(w, text, shell, arg(step, 0), arg(step, 1));
+    return r < 0 ? r : set_task(w, "run command '%.250s'", arg(step, 0));
 }
 
 static int add_copy(struct writer *w, const struct build_step *step, const char *text)
@@ -120,7 +137,9 @@ static int add_copy(struct writer *w, const struct build_step *step, const char 
     s->chmod = arg(step, 3) ? arena_strdup(a, step->args[3]) : NULL;
     s->files = arena_strdup(a, dir);
     bool whole = s->words[0] && s->words[1] && s->chown && s->files;
-    return whole && (s->chmod || !arg(step, 3)) ? 0 : no_memory(w->err);
+    if (!whole || (!s->chmod && arg(step, 3)))
+        return no_memory(w->err);
+    return set_task(w, "copy \"%.120s\" to \"%.120s\" in sandbox", s->words[0], s->words[1]);
 }
 
 static int add_env(struct writer *w, const struct build_step *step, const char *text)
@@ -161,7 +180,7 @@ static int add_workdir(struct writer *w, const struct build_step *step, const ch
     int r = add_word(w, DOCKERFILE_WORKDIR, step->args[0], text, &s);
     if (r >= 0 && !(s->chown = arena_strdup(&w->b->file.arena, w->user)))
         r = no_memory(w->err);
-    return r;
+    return r < 0 ? r : set_task(w, "create workdir");
 }
 
 /* One that is not there yet is made, unless it is no plain name. */
@@ -171,9 +190,11 @@ static int add_user_step(struct writer *w, const struct build_step *step, const 
     const char *name = arg(step, 0);
     if (!name)
         return bad(w, "USER needs a name");
-    int r = 0;
-    if (!strpbrk(name, ":$") && name[0] != '-' && strspn(name, "0123456789") != strlen(name))
-        r = add_script(w, text, add_user, name, "root");
+    bool plain =
+        !strpbrk(name, ":$") && name[0] != '-' && strspn(name, "0123456789") != strlen(name);
+    int r = plain ? add_script(w, text, add_user, name, "root") : 0;
+    if (r >= 0 && plain)
+        r = set_task(w, "create user");
     if (r >= 0)
         r = add_word(w, DOCKERFILE_USER, name, text, &s);
     if (r >= 0)
@@ -347,6 +368,17 @@ int build_recipe_unpack(struct build *b, struct err *err)
     if (r >= 0)
         b->line = 0;
     return r;
+}
+
+int build_recipe_fail(const struct dockerfile_step *step, int r, struct err *err)
+{
+    unsigned line;
+    int n = 0;
+    if (!step->task || !err->what)
+        return r; /* cancelled, or nobody's fault */
+    if (sscanf(err->msg, "line %u: %n", &line, &n) == 1 && n > 0)
+        memmove(err->msg, err->msg + n, strlen(err->msg + n) + 1);
+    return err_wrap(err, r, "failed to %s", step->task);
 }
 
 void build_recipe_reword(struct err *err)

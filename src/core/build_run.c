@@ -134,6 +134,8 @@ static int run_stage(struct build *b, size_t i, struct err *err)
             r = resolve_step(&x, &stage->steps[k], &arena, &step, err);
         if (r >= 0)
             r = do_step(b, i, &step, err);
+        if (r < 0 && b->recipe)
+            r = build_recipe_fail(&stage->steps[k], r, err);
         arena_done(&arena);
     }
     return r;

@@ -47,6 +47,9 @@ const char *process_reason_name(enum wire_reason reason);
 /* "SIGTERM", "TERM" or "15"; -EINVAL. And back: NULL for an unknown number. */
 int process_signal_parse(const char *text, int *ret_signo);
 const char *process_signal_name(int signo);
+/* How it ended, as programs written in Go say it: "exit status 1", "signal: killed". Returns out. */
+#define PROCESS_STATUS_MAX 64
+const char *process_status_text(const struct process *p, char out[PROCESS_STATUS_MAX]);
 
 struct process_stream;
 /* The sandbox was entered by the caller (sandbox_enter) and is left by it. *ret_p may be NULL. */

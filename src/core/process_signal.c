@@ -60,3 +60,24 @@ const char *process_reason_name(enum wire_reason reason)
     }
     return "exit";
 }
+
+const char *process_status_text(const struct process *p, char out[PROCESS_STATUS_MAX])
+{
+    static const struct {
+        int signo;
+        const char *word;
+    } words[] = { { 9, "killed" },       { 15, "terminated" },  { 2, "interrupt" },
+                  { 1, "hangup" },       { 6, "aborted" },      { 11, "segmentation fault" },
+                  { 13, "broken pipe" }, { 14, "alarm clock" }, { 3, "quit" } };
+    const char *word = p->exit_signal ? process_signal_name(p->exit_signal) : NULL;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (words[i].signo == p->exit_signal)
+            word = words[i].word;
+    if (p->reason == WIRE_OOM)
+        (void)snprintf(out, PROCESS_STATUS_MAX, "signal: killed (out of memory)");
+    else if (p->exit_signal)
+        (void)snprintf(out, PROCESS_STATUS_MAX, "signal: %s", word ? word : "unknown");
+    else
+        (void)snprintf(out, PROCESS_STATUS_MAX, "exit status %d", p->exit_code);
+    return out;
+}

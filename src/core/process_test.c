@@ -347,4 +347,13 @@ TEST(signals_have_names)
         CHECK(process_signal_parse(bad[i], &signo) < 0);
     CHECK_STR(process_signal_name(SIGKILL), "SIGKILL");
     CHECK(process_signal_name(63) == NULL);
+    char text[PROCESS_STATUS_MAX];
+    struct process p = { .exit_code = 3 };
+    CHECK_STR(process_status_text(&p, text), "exit status 3");
+    p.exit_signal = SIGKILL;
+    CHECK_STR(process_status_text(&p, text), "signal: killed");
+    p.exit_signal = 63;
+    CHECK_STR(process_status_text(&p, text), "signal: unknown");
+    p.reason = WIRE_OOM;
+    CHECK_STR(process_status_text(&p, text), "signal: killed (out of memory)");
 }

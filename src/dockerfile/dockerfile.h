@@ -76,6 +76,7 @@ struct dockerfile_step {
     const char *workdir; /* RUN: where; NULL: the stage's */
     const char *files;   /* COPY: where in the context its sources are; NULL: at the top */
     bool fresh;          /* neither this step nor a later one comes from the cache */
+    const char *task;    /* "run command 'make'", for the sentence on its failure; or NULL */
     struct dockerfile_health health;
 };
 

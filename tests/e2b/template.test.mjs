@@ -353,7 +353,7 @@ test('template.setReadyCmd :: without a start command', async t => {
 test('BuildError :: a start command that fails, with its output', async t => {
   needs(t, Template, 'no templates')
   await assert.rejects(build(base().setStartCmd('echo no way >&2; exit 3', 'false'), name('nostart')),
-    e => e instanceof BuildError && /ended with 3/.test(e.message) && /no way/.test(e.message))
+    e => e instanceof BuildError && /start command failed: .*ended with 3/.test(e.message) && /no way/.test(e.message))
   await assert.rejects(create({}, name('nostart')), /not found/)
 })
 
@@ -363,7 +363,7 @@ test('BuildError :: a step that fails tells which, why, and where in the program
   template.runCmd('echo because >&2; exit 7')
   const failure = await build(template, name('fails')).then(() => assert.fail('it was built'), e => e)
   assert.ok(failure instanceof BuildError, String(failure))
-  assert.match(failure.message, /step 2 ended with exit code 7: because/)
+  assert.match(failure.message, /failed to run command 'echo because >&2; exit 7': exit status 7: because/)
   assert.match(failure.stack, /template\.test\.mjs/)
   const kept = await create({}, 'base') // the failure hurts nothing else
   assert.equal((await kept.commands.run('echo fine')).stdout, 'fine\n')
@@ -374,7 +374,12 @@ test('BuildError :: names, users and modes that are wrong', async t => {
   for (const wrong of ['Upper', 'a b', '-x', 'x:', 'x'.repeat(80), 'other/x']) {
     await assert.rejects(build(base(), wrong), e => e instanceof BuildError && /name/.test(e.message), wrong)
   }
-  await assert.rejects(build(base().runCmd('true', { user: 'nobody-there' }), name('nouser')), BuildError)
+  await assert.rejects(build(base().runCmd('whoami', { user: 'root123' }), name('nouser')), e => e instanceof BuildError &&
+    e.message.includes("failed to run command 'whoami': command failed: unauthenticated: invalid username: 'root123'"))
+  await assert.rejects(build(base().runCmd('kill -9 $$'), name('killed')), e => e instanceof BuildError &&
+    e.message.includes("failed to run command 'kill -9 $$': signal: killed"))
+  await assert.rejects(build(base().setWorkdir('/etc/passwd/x'), name('nodir')), e => e instanceof BuildError &&
+    e.message.includes('failed to create workdir: '))
   await assert.rejects(build(base(), 'x', { apiKey: 'e2b_' + '0'.repeat(40) }), e2b.AuthenticationError)
 })
 

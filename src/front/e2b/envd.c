@@ -163,6 +163,12 @@ int envd_fail(const struct envd *envd, const struct connect_call *call, const st
 {
     if (envd->core && (err->code == ENOTCONN || err->code == ECONNRESET))
         return envd_gone(call->req, envd->s.id);
+    char text[ERR_MSG_MAX];
+    if (err->what && strcmp(err->what, "user_not_found") == 0) { /* programs look for these words */
+        (void)snprintf(text, sizeof(text), "invalid username: '%.64s'",
+                       *envd->user ? envd->user : envd->s.spec.user);
+        return connect_fail(call, code_of(err), text);
+    }
     return connect_fail(call, code_of(err), err->msg);
 }
 

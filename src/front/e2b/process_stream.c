@@ -74,27 +74,6 @@ static int put_output(struct watcher *w, struct buf *out, const struct process_e
     return put(w, out, &event);
 }
 
-/* As the reference words it; the SDKs show it to people. */
-static void describe(const struct process *p, char out[64])
-{
-    static const struct {
-        int signo;
-        const char *word;
-    } words[] = { { 9, "killed" },       { 15, "terminated" },  { 2, "interrupt" },
-                  { 1, "hangup" },       { 6, "aborted" },      { 11, "segmentation fault" },
-                  { 13, "broken pipe" }, { 14, "alarm clock" }, { 3, "quit" } };
-    const char *word = p->exit_signal ? process_signal_name(p->exit_signal) : NULL;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (words[i].signo == p->exit_signal)
-            word = words[i].word;
-    if (p->reason == WIRE_OOM)
-        (void)snprintf(out, 64, "signal: killed (out of memory)");
-    else if (p->exit_signal)
-        (void)snprintf(out, 64, "signal: %s", word ? word : "unknown");
-    else
-        (void)snprintf(out, 64, "exit status %d", p->exit_code);
-}
-
 static int put_end(struct watcher *w, struct buf *out, const struct process *p)
 {
     if (p->reason == WIRE_TIMEOUT)
@@ -102,11 +81,10 @@ static int put_end(struct watcher *w, struct buf *out, const struct process *p)
                                "the command was ended: its timeout has passed");
     Process__ProcessEvent event = PROCESS__PROCESS_EVENT__INIT;
     Process__ProcessEvent__EndEvent end = PROCESS__PROCESS_EVENT__END_EVENT__INIT;
-    char status[64];
-    describe(p, status);
+    char status[PROCESS_STATUS_MAX];
     end.exited = p->exit_signal == 0;
     end.exit_code = p->exit_signal ? -1 : p->exit_code;
-    end.status = status;
+    end.status = (char *)(uintptr_t)process_status_text(p, status); /* SDKs show it to people */
     if (end.exit_code != 0) {
         end.has_error_case = PROCESS__PROCESS_EVENT__END_EVENT__HAS_ERROR_ERROR;
         end.error = status;
