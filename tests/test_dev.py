@@ -53,6 +53,21 @@ def test_a_built_in_image_that_is_missing_says_how_to_get_it(api):
     assert "warren-image" not in error["message"]
 
 
+def test_every_recipe_and_its_templates_have_that_cure(fresh, tmp_path):
+    for recipe in (p.stem for p in (ROOT / "images").glob("*.sh")):
+        for template in (json.loads(p.read_text())["name"] for p in (ROOT / "images").glob(f"{recipe}*.json")
+                         if json.loads(p.read_text())["image"] == recipe):
+            error = fresh.api.refused(404, "template_not_found", "POST", "/v1/sandboxes", {"template": template})
+            assert f"sudo warren-image {recipe}`" in error["message"]
+            reply = fresh.api.call("POST", "/e2b/v2/sandboxes", {"templateID": template})
+            assert reply.status == 404 and f"sudo warren-image {recipe}`" in reply.json["message"], reply
+    reply = fresh.api.call("POST", "/e2b/v2/sandboxes", {"templateID": "code-interpreter-v1"})
+    assert reply.status == 404 and "sudo warren-image code-interpreter`" in reply.json["message"], reply
+    # Nor does a build take a stranger's image of that name.
+    done = fresh.cli("image", "build", "-t", "mine", "-f", "-", tmp_path, stdin="FROM desktop\n")
+    assert done.returncode and "sudo warren-image desktop`" in done.stderr
+
+
 def test_criu_is_set_up_once_and_its_record_names_what_runs():
     done = dev("criu", "--cached")
     assert done.returncode == 0, done.stderr

@@ -70,23 +70,35 @@ int image_name_normal(const char *name, char ret_name[IMAGE_NAME_MAX], struct er
     return 0;
 }
 
-/* Those that come as recipes (images/) and are made on demand. */
-static bool is_built_in(const char *name)
+/* Those that come as recipes (images/) and are made on demand, and the templates that come with them. */
+#define CURE(image_)                                                               \
+    "; make it on the daemon's host: `sudo warren-image " image_ "` (in a clone: " \
+    "`sudo ./dev image " image_ "`)"
+
+const char *image_cure(const char *name)
 {
-    static const char *const names[] = { "base", "code-interpreter", "claude", "desktop" };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+    static const struct {
+        const char *name, *cure;
+    } built_in[] = {
+        { "base", CURE("base") },
+        { "code-interpreter", CURE("code-interpreter") },
+        { "code-interpreter-v1", CURE("code-interpreter") }, /* as E2B calls it */
+        { "interpreter-all", CURE("interpreter-all") },
+        { "claude", CURE("claude") },
+        { "desktop", CURE("desktop") },
+        { "desktop-up", CURE("desktop") },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(built_in); i++)
+        if (strcmp(name, built_in[i].name) == 0)
+            return built_in[i].cure;
+    return "";
 }
 
 static int not_found(struct err *err, const char *name)
 {
-    if (is_built_in(name))
-        return err_name(err, ENOENT, "image_not_found",
-                        "no image '%s' here yet; make it on the daemon's host: "
-                        "`sudo warren-image %s` (in a clone: `sudo ./dev image %s`)",
-                        name, name, name);
+    const char *cure = image_cure(name);
+    if (*cure)
+        return err_name(err, ENOENT, "image_not_found", "no image '%s' here yet%s", name, cure);
     return err_name(err, ENOENT, "image_not_found",
                     "no image '%.128s' here; `warren image ls` shows what there is, another team's "
                     "as team/name",

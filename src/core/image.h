@@ -41,6 +41,9 @@ bool image_name_valid(const char *name);
 /* The name as it is kept. -EINVAL, invalid_reference. */
 int image_name_normal(const char *name, char ret_name[IMAGE_NAME_MAX], struct err *err);
 
+/* Of a built-in image, or a template that comes with one: how to make it, to stand behind "it is not
+ * here"; "" of any other name. */
+const char *image_cure(const char *name);
 /* -ENOENT, image_not_found. ret_config may be NULL; image_config_done it. */
 int image_resolve(struct core *core, const char *owner, const char *name, struct image *ret_image,
                   struct image_config *ret_config, struct err *err);

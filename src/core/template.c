@@ -186,6 +186,10 @@ void templates_done(struct templates *ts)
 
 static int not_found(struct err *err, const char *name)
 {
+    const char *cure = image_cure(name);
+    if (*cure)
+        return err_name(err, ENOENT, "template_not_found", "no template '%s' here yet%s", name,
+                        cure);
     return err_name(err, ENOENT, "template_not_found",
                     "no template '%.130s' here; `warren template ls` shows what there is, another "
                     "team's as team/name",

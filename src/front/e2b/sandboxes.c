@@ -210,7 +210,8 @@ static int create(struct request *req, int64_t timeout_s, bool may_be_open, stru
         r = e2b_no_secret(err, snapshot ? e2b_snapshot_start(req, &from, &spec, &s, err)
                                         : sandbox_create(req->core, req->owner, &spec, &s, err));
     if (r < 0 && err->what && strcmp(err->what, "image_not_found") == 0)
-        return err_name(err, ENOENT, "image_not_found", "template '%.64s' not found", spec.image);
+        return err_name(err, ENOENT, "image_not_found", "template '%.64s' not found%s", spec.image,
+                        image_cure(spec.image));
     return r < 0 ? r : e2b_reply_sandbox(req, 201, &s);
 }
 

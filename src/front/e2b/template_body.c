@@ -129,7 +129,8 @@ static int read_template(struct request *req, const char *name, struct template_
     template_done(&t);
     return recipe->template || recipe->image
                ? 0
-               : err_name(err, ENOENT, "template_not_found", "template '%.128s' not found", name);
+               : err_name(err, ENOENT, "template_not_found", "template '%.128s' not found%s", name,
+                          image_cure(name));
 }
 
 static int read_base(struct request *req, const json_t *object, struct template_recipe *recipe,
