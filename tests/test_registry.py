@@ -119,6 +119,17 @@ def test_a_default_registry_stands_in(upstream, tiny_layer):
         assert push(d, "plain/name:v")[-1]["digest"] == put["digest"]
 
 
+def test_docker_hub_is_the_default_registry(tiny_layer):
+    with contextlib.closing(harness.Daemon("--registry-allow", "elsewhere.example")) as d:
+        d.api.ok("POST", "/v1/teams", {"name": "guests"})
+        key = d.api.ok("POST", "/v1/keys", {"name": "k", "team": "guests", "role": "member"})
+        guest = d.api.with_key(key["key"])
+        error = guest.refused(403, "forbidden", "POST", "/v1/images/pull", {"image": "python:3.12"})
+        assert "docker.io" in error["message"]
+        error = guest.refused(403, "forbidden", "POST", "/v1/images/pull", {"image": "other.example/python:3.12"})
+        assert "docker.io" not in error["message"]
+
+
 # -- who may
 
 def test_a_password_is_asked_for_and_kept_to_ourselves(puller, tiny_layer):

@@ -251,8 +251,9 @@ def test_names_that_are_none(puller, upstream):
                   "http://r.example/x", "r.example/x@sha256:12", "r.example:99999/x", "a b"):
         reply = puller.api.call("POST", "/v1/images/pull", {"image": image})
         assert (reply.status, reply.code) == (400, "invalid_reference"), (image, reply)
-    error = refused(puller, 400, "invalid_reference", "debian")
-    assert "default-registry" in error["message"]
+    with contextlib.closing(harness.Daemon("--default-registry", "none")) as alone:
+        error = refused(alone, 400, "invalid_reference", "debian")
+        assert "default-registry" in error["message"]
     refused(puller, 424, "registry_not_found", f"{upstream.host}/no/such")
     refused(puller, 400, "invalid_field", f"{upstream.host}/a", platform="linux/")
     puller.api.refused(400, "missing_field", "POST", "/v1/images/pull", {})

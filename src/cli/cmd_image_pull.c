@@ -169,7 +169,8 @@ const struct command cmd_image_pull = {
         "Fetches an image from any registry that speaks the OCI distribution API, layers in "
         "parallel; a layer that is here already is not fetched again, and one whose download broke "
         "goes on where it stopped, also in a later pull. Every part is checked against its digest. "
-        "A name without a host needs the daemon's option default-registry.",
+        "A name without a host, such as python:3.12, is one at Docker Hub, or where the daemon's "
+        "option default-registry says.",
     .examples =
         (const struct example[]){
             { "By tag", "warren image pull registry.example.com/team/app:1.2" },

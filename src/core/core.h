@@ -15,6 +15,8 @@ struct core;
 #define OWNER_DEFAULT "default" /* the team that is always there */
 
 struct archive_config;
+#define REGISTRY_USUAL "docker.io" /* of names without a host, unless the operator says another */
+
 struct core_config {
     const char *data_dir;      /* <data>/state/warren.db is ours; the rest is the keeper's */
     const char *data_name;     /* how people know it; NULL: as data_dir */
@@ -28,7 +30,7 @@ struct core_config {
     int broker_fd;              /* the link to warren-broker; 0 or below: none */
     uint64_t memory_promise_mb; /* the sum of running sandboxes' limits; 0: no bound */
     /* registries of images; the texts may be NULL */
-    const char *default_registry; /* the host of names that have none */
+    const char *default_registry; /* the host of names that have none; NULL or "none" */
     const char *registry_allow;   /* hosts that teams may use; none: every public one */
     unsigned registry_timeout_s;  /* of silence; 0: the usual */
     uint64_t layer_bytes;         /* the most that a layer unpacks to; 0: no bound */

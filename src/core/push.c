@@ -164,6 +164,16 @@ static int push_run(struct transfer *t, struct err *err)
     return r;
 }
 
+/* A name that says no host is looked for at Docker Hub, but nothing is sent there unasked. */
+static int check_host(const struct core *core, const char *image, struct err *err)
+{
+    struct reference ref;
+    const char *host = core->registries.default_host;
+    if (host && strcmp(host, REGISTRY_USUAL) == 0)
+        host = NULL;
+    return reference_parse(image, strlen(image), host, &ref, err);
+}
+
 int push_start(struct core *core, const struct transfer_config *config, struct transfer **ret_t,
                struct err *err)
 {
@@ -175,7 +185,9 @@ int push_start(struct core *core, const struct transfer_config *config, struct t
         return r;
     if (!c.image || !*c.image)
         c.image = image.name;
-    r = transfer_new(core, &c, &t, err);
+    r = check_host(core, c.image, err);
+    if (r >= 0)
+        r = transfer_new(core, &c, &t, err);
     if (r >= 0 && t->ref.digest[0])
         r = err_name(err, EINVAL, "invalid_reference",
                      "an image is pushed to a tag, not to a digest: its digest is its content's");

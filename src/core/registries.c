@@ -5,6 +5,7 @@
 #include "registry/reference.h"
 
 #define TIMEOUT_S 30
+#define NO_REGISTRY "none" /* as the operator writes it */
 
 static int keep(const char *text, char **ret_copy, struct err *err)
 {
@@ -35,8 +36,9 @@ int registries_init(struct registries *r, const struct core_config *config, stru
     int x = check_hosts(config->default_registry, "default-registry", err);
     if (x >= 0)
         x = check_hosts(config->registry_allow, "registry-allow", err);
-    if (x >= 0)
-        x = keep(config->default_registry, &r->default_host, err);
+    const char *host = config->default_registry;
+    if (x >= 0 && host && strcmp(host, NO_REGISTRY) != 0)
+        x = keep(host, &r->default_host, err);
     if (x >= 0)
         x = keep(config->registry_allow, &r->allow, err);
     return x;

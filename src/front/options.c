@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/core.h"
 #include "front/http/cors.h"
 
 #define CONFIG_DEFAULT "/etc/warren/warren.conf"
@@ -103,8 +104,8 @@ static const struct option_row rows[] = {
       "Requests of callers without a key that are answered at the same time; more get 503." },
     { "cors-origins", "LIST", TEXT(cors_origins), "*",
       "Web pages that may use the API: *, none, or origins with commas between." },
-    { "default-registry", "HOST", TEXT(default_registry), NULL,
-      "The registry of image names that have no host; without it such names are refused." },
+    { "default-registry", "HOST", TEXT(default_registry), REGISTRY_USUAL,
+      "The registry of image names that have no host, such as python:3.12; none: they are refused." },
     { "registry-allow", "LIST", TEXT(registry_allow), NULL,
       "Registries (HOST[:PORT], commas between) that teams may use, at whatever address.\n"
       "Default: any with a public address. Admin keys are not bound." },
