@@ -1,6 +1,7 @@
 """E2B's control plane as it is on the wire: what its own client has no method for, or no test of."""
 import json
 import time
+import uuid
 
 import pytest
 
@@ -21,6 +22,18 @@ def another(e2b):
     yield make_one
     for i in ids:
         e2b("DELETE", f"/sandboxes/{i}")
+
+
+@pytest.mark.parametrize("path", ["/v2/sandboxes", "/sandboxes"])
+def test_a_create_with_a_key_of_its_own_is_done_once(e2b, path):
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    first = e2b("POST", path, {"templateID": "base", "timeout": 60}, headers=key)
+    again = e2b("POST", path, {"templateID": "base", "timeout": 60}, headers=key)
+    assert (first.status, again.status) == (201, 201) and again.headers["Idempotency-Replayed"] == "true"
+    assert again.json == first.json
+    assert e2b("POST", path, {"templateID": "base", "timeout": 61}, headers=key).status == 422
+    assert e2b("DELETE", f"/sandboxes/{first.json['sandboxID']}").status == 204
+    assert e2b("POST", path, {"templateID": "base", "timeout": 60}, headers=key).status == 404, "it is gone, and not made again"
 
 
 def test_resume_and_what_is_refused_of_a_life(e2b, another):

@@ -128,4 +128,12 @@ static const struct route routes[] = {
 /* The SDKs build the address of a signed link from the origin alone: those come without the mount. */
 static const char *const mounts[] = { "e2b", "files", NULL };
 
-const struct dialect e2b_dialect = { mounts, routes, ARRAY_LEN(routes), e2b_claim, put_error };
+/* The answer has the sandbox's token. */
+static const struct once_route once[] = {
+    { .method = "POST", .pattern = "/e2b/v2/sandboxes", .anew = true },
+    { .method = "POST", .pattern = "/e2b/sandboxes", .anew = true },
+};
+
+const struct dialect e2b_dialect = {
+    mounts, routes, ARRAY_LEN(routes), e2b_claim, put_error, once, ARRAY_LEN(once),
+};

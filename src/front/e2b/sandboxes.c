@@ -192,6 +192,15 @@ static int read_spec(struct request *req, const json_t *object, int64_t timeout_
     return refuse_missing_parts(object, err);
 }
 
+/* An earlier request of the same Idempotency-Key made it. */
+static int reply_made(struct request *req, struct err *err)
+{
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    const char *id = req->made + strlen("sandbox ");
+    int r = sandbox_get(req->core, req->owner, id, &s, err);
+    return r < 0 ? e2b_failed(err, r, id) : e2b_reply_sandbox(req, 201, &s);
+}
+
 static int create(struct request *req, int64_t timeout_s, bool may_be_open, struct err *err)
 {
     _cleanup_json_ json_t *object = NULL;
@@ -200,6 +209,8 @@ static int create(struct request *req, int64_t timeout_s, bool may_be_open, stru
     _cleanup_(checkpoint_done) struct checkpoint from = { 0 };
 
     sandbox_spec_init(&spec);
+    if (req->made[0])
+        return reply_made(req, err);
     int r = request_json(req, &object, err);
     if (r >= 0)
         r = read_spec(req, object, timeout_s, &spec, err);

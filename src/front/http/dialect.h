@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "front/http/once.h"
 #include "front/http/route.h"
 
 struct dialect {
@@ -14,4 +15,6 @@ struct dialect {
     /* A route for a request whatever its path and method, by what its head says; NULL: none. */
     const struct route *(*claim)(const struct request *req);
     int (*error)(struct request *req, const struct err *err); /* answers with a failure */
+    const struct once_route *once; /* those that an Idempotency-Key may name */
+    size_t nonce;
 };

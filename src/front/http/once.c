@@ -84,6 +84,7 @@ int once_begin(struct request *req, const struct once_route *routes, size_t n, s
         req->retry_after_s = r == -EBUSY ? 1 : 0;
         return r;
     }
+    req->kept_anew = route->anew;
     if (r == REPLAY_KNOWN) {
         r = reply_again(req, &a);
         return r < 0 ? r : 0;
@@ -98,7 +99,7 @@ void once_keep(struct request *req, unsigned status, const char *type, const cha
     if (!req->replay || status / 100 != 2 || strcmp(type, "application/json") != 0)
         return;
     req->kept.status = status;
-    req->kept.body = n > REPLAY_BODY_MAX ? NULL : strndup(p, n);
+    req->kept.body = req->kept_anew || n > REPLAY_BODY_MAX ? NULL : strndup(p, n);
     for (size_t i = 0; i < req->nheaders; i++)
         if (strcmp(req->headers[i].name, "ETag") == 0)
             req->kept.etag = strdup(req->headers[i].value);

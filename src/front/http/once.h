@@ -14,6 +14,7 @@ struct request;
 struct once_route {
     const char *method, *pattern;
     bool secret; /* its answer must not be written to disk */
+    bool anew;   /* nor this one: it is made again from what there is */
 };
 
 /* 1: go on with the handler; 0: answered already; or why not. */

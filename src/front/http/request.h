@@ -93,6 +93,7 @@ struct request {
     void *take_arg;
     struct replay *replay;     /* once.h; NULL: none */
     struct replay_answer kept; /* for it */
+    bool kept_anew;            /* without its body */
 };
 
 const char *request_header(const struct request *req, const char *name); /* NULL: not there */

@@ -186,7 +186,9 @@ static int answer(struct request *req)
     int r = 0;
     if (!req->refused) {
         atomic_fetch_add(&req->server->at_work, 1);
-        r = once_begin(req, req->server->config.once, req->server->config.nonce, &req->err);
+        const struct server_config *c = &req->server->config;
+        const struct dialect *d = req->dialect;
+        r = once_begin(req, d ? d->once : c->once, d ? d->nonce : c->nonce, &req->err);
         if (r > 0) {
             r = req->route->handle(req, &req->err);
             once_end(req);

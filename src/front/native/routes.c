@@ -166,8 +166,10 @@ const struct route native_routes[] = {
 const size_t native_routes_count = ARRAY_LEN(native_routes);
 
 const struct once_route native_once[] = {
-    { "POST", "/v1/sandboxes", false }, { "POST", "/v1/sandboxes/{id}/processes", false },
-    { "POST", "/v1/templates", false }, { "POST", "/v1/teams", false },
-    { "POST", "/v1/keys", true },
+    { .method = "POST", .pattern = "/v1/sandboxes" },
+    { .method = "POST", .pattern = "/v1/sandboxes/{id}/processes" },
+    { .method = "POST", .pattern = "/v1/templates" },
+    { .method = "POST", .pattern = "/v1/teams" },
+    { .method = "POST", .pattern = "/v1/keys", .secret = true },
 };
 const size_t native_once_count = ARRAY_LEN(native_once);
