@@ -92,6 +92,8 @@ static int start_server(struct world *w, struct err *err)
                                   .nonce = native_once_count,
                                   .cors_origins = w->options.cors_origins,
                                   .keeper_restarts = w->keeper.restarts,
+                                  .listen = w->where,
+                                  .tls_listen = w->tls_where[0] ? w->tls_where : NULL,
                                   .preview_domain = w->address,
                                   .preview_tls = w->preview_tls,
                                   .divert = previews_divert,

@@ -39,8 +39,9 @@ typedef void (*reply_take_fn)(void *arg, int fd, int lease_fd);
 struct request {
     struct core *core;
     struct metrics *metrics;
-    const char *preview_domain; /* as clients write it; NULL: none */
-    bool preview_tls;           /* and they come by TLS */
+    const char *listen, *tls_listen; /* where the API is; NULL: it is not */
+    const char *preview_domain;      /* as clients write it; NULL: none */
+    bool preview_tls;                /* and they come by TLS */
     const char *method;
     const char *target; /* as it stood on the request line */
     struct uri uri;

@@ -29,8 +29,9 @@ struct server_config {
     size_t nonce;
     const char *cors_origins;                /* keeps; NULL: none (cors.h) */
     const _Atomic uint64_t *keeper_restarts; /* keeps; NULL: not counted */
-    const char *preview_domain; /* keeps; as clients write it, with its port; NULL: none */
-    bool preview_tls;           /* it is reached by TLS */
+    const char *listen, *tls_listen; /* keeps; ADDR:PORT, for those who ask; NULL: not there */
+    const char *preview_domain;      /* keeps; as clients write it, with its port; NULL: none */
+    bool preview_tls;                /* it is reached by TLS */
     /* Takes connections that are not for this server, by their first head (acceptor.h); or NULL. */
     bool (*divert)(void *arg, int fd, const char *head, size_t n);
     void *divert_arg;

@@ -34,6 +34,8 @@ static struct request *begin(struct endpoint *ep, struct conn *c)
     req->endpoint = ep;
     req->core = s->config.core;
     req->metrics = &s->metrics;
+    req->listen = s->config.listen;
+    req->tls_listen = s->config.tls_listen;
     req->preview_domain = s->config.preview_domain;
     req->preview_tls = s->config.preview_tls;
     req->con = c;

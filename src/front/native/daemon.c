@@ -7,6 +7,7 @@
 #include "core/disk.h"
 #include "core/keeper.h"
 #include "front/http/server.h"
+#include "front/listen.h"
 #include "front/native/native.h"
 #include "wire/keeper.h"
 
@@ -64,6 +65,13 @@ static void put_disk(struct core *core, struct jout *j)
     jout_close(j, '}');
 }
 
+static void put_url(struct jout *j, const char *scheme, const char *where)
+{
+    char url[LISTEN_TEXT_MAX + 16];
+    if (where && snprintf(url, sizeof(url), "%s://%s", scheme, where) < (int)sizeof(url))
+        jout_str(j, NULL, url);
+}
+
 int native_host(struct request *req, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
@@ -82,6 +90,10 @@ int native_host(struct request *req, struct err *err)
     jout_str(&j, "version", WARREN_VERSION);
     jout_str(&j, "kernel", kernel.release);
     jout_str(&j, "machine", kernel.machine);
+    jout_open(&j, "listen", '[');
+    put_url(&j, "http", req->listen);
+    put_url(&j, "https", req->tls_listen);
+    jout_close(&j, ']');
     jout_int(&j, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
     jout_uint(&j, "memory_bytes", (uint64_t)mem.totalram * mem.mem_unit);
     jout_uint(&j, "memory_free_bytes", (uint64_t)mem.freeram * mem.mem_unit);
