@@ -35,6 +35,11 @@ int warm_pool_try(struct core *core, const char *owner, const struct sandbox_spe
 /* Keep n of them ready, from now on. Copies the spec. */
 int warm_pool_stock(struct core *core, const char *key, const char *owner,
                     const struct sandbox_spec *spec, unsigned n, struct err *err);
+/* One, but only for a while after each use (which says nothing to those of warm_pool_stock): few of
+ * a team and of all, those used last. */
+int warm_pool_stock_by_use(struct core *core, const char *key, const char *owner,
+                           const struct sandbox_spec *spec, struct err *err);
+void warm_pool_use(struct core *core, const char *key);
 void warm_pool_unstock(struct core *core, const char *key);
 /* One with exactly these limits. */
 bool warm_pool_take_ready(struct core *core, const char *key, const char *tree,
@@ -59,6 +64,7 @@ void shelves_stop(struct core *core); /* joins the thread; not with the lock hel
 void pool_trash(struct pool *p, const struct pool_cell *cell);
 void pool_trash_ready(struct pool *p, struct shelf *s, unsigned i);
 struct shelf *shelf_find(struct pool *p, const char *key);
+bool shelf_has_room(const struct shelf *s); /* for one more that is ready */
 
 /* Between shelf.c and shelf_memory.c. The lock is held, and let go of while something is made. */
 struct shelf_work { /* what is made for a shelf */

@@ -13,8 +13,16 @@
 #define LOG_MODULE "pool"
 #define RETRY_MS 2000 /* after the first failure; doubled with each */
 #define RETRY_MAX_MS 300000
+#define BY_USE_MS 900000 /* a sandbox that nobody asked for within that time was made in vain */
+#define BY_USE_TEAM 4    /* shelves by use that are filled at the same time */
+#define BY_USE_ALL 16
 
 /* ---- with the lock held ---- */
+
+bool shelf_has_room(const struct shelf *s)
+{
+    return s->n_ready < s->size && (!s->by_use || s->until_ms);
+}
 
 struct shelf *shelf_find(struct pool *p, const char *key)
 {
@@ -37,7 +45,7 @@ static struct shelf *neediest(struct pool *p, int64_t now, int64_t *ret_at)
     *ret_at = 0;
     for (size_t i = 0; i < p->n_warm; i++) {
         struct shelf *s = &p->warm[i];
-        if (s->tree[0] == '\0' || s->n_ready >= s->size)
+        if (s->tree[0] == '\0' || !shelf_has_room(s))
             continue;
         if (s->retry_ms > now) {
             if (*ret_at == 0 || s->retry_ms < *ret_at)
@@ -47,6 +55,70 @@ static struct shelf *neediest(struct pool *p, int64_t now, int64_t *ret_at)
         }
     }
     return best;
+}
+
+/* ---- by use, with the lock held ---- */
+
+static void empty(struct pool *p, struct shelf *s)
+{
+    while (s->n_ready)
+        pool_trash_ready(p, s, s->n_ready - 1);
+    if (strcmp(p->warming_key, s->key) == 0)
+        atomic_store(&p->warm_cancel, true);
+}
+
+static void put_aside(struct pool *p, struct shelf *s)
+{
+    empty(p, s);
+    s->until_ms = 0;
+}
+
+/* Those that were not used for long go. Returns when the next one does; 0: none is used. */
+static int64_t put_aside_idle(struct pool *p, int64_t now)
+{
+    int64_t at = 0;
+    for (size_t i = 0; i < p->n_warm; i++) {
+        struct shelf *s = &p->warm[i];
+        if (s->until_ms && s->until_ms <= now)
+            put_aside(p, s);
+        else if (s->until_ms && (at == 0 || s->until_ms < at))
+            at = s->until_ms;
+    }
+    return at;
+}
+
+/* The one used longest ago makes room for another, the owner's first. */
+static void make_room(struct pool *p, const char *owner)
+{
+    struct shelf *own = NULL, *any = NULL;
+    unsigned n_own = 0, n = 0;
+    for (size_t i = 0; i < p->n_warm; i++) {
+        struct shelf *s = &p->warm[i];
+        bool is_own = strcmp(s->owner, owner) == 0;
+        if (!s->until_ms)
+            continue;
+        n++;
+        n_own += is_own;
+        if (is_own && (!own || s->until_ms < own->until_ms))
+            own = s;
+        if (!any || s->until_ms < any->until_ms)
+            any = s;
+    }
+    if (n_own >= BY_USE_TEAM)
+        put_aside(p, own);
+    else if (n >= BY_USE_ALL)
+        put_aside(p, any);
+}
+
+static void use(struct pool *p, struct shelf *s)
+{
+    if (!s->by_use)
+        return;
+    if (!s->until_ms)
+        make_room(p, s->owner);
+    s->until_ms = clock_mono_ms() + p->by_use_ms;
+    s->memory.wanted = true;
+    (void)pthread_cond_signal(&p->warm_wake);
 }
 
 /* ---- the thread ---- */
@@ -74,13 +146,10 @@ static void set_tree(struct pool *p, const struct image_of *of)
     struct shelf *s = shelf_find(p, of->key);
     if (!s || strcmp(s->tree, of->tree) == 0)
         return;
-    while (s->n_ready)
-        pool_trash_ready(p, s, s->n_ready - 1);
+    empty(p, s);
     memcpy(s->tree, of->tree, sizeof(s->tree));
     shelf_memory_drop(p, s);
     s->retry_ms = s->failures = 0;
-    if (strcmp(p->warming_key, s->key) == 0)
-        atomic_store(&p->warm_cancel, true);
 }
 
 /* An image may be another one now: what was made of the old one goes. */
@@ -234,7 +303,7 @@ static void fill_one(struct core *core, struct pool *p, const struct shelf *shel
         log_warn("no sandbox made ahead template=%s err=\"%s\"",
                  w.asked.template ? w.asked.template : "", err.msg);
     struct shelf *at = shelf_work_end(core, &w);
-    if (r >= 0 && at && at->n_ready < at->size)
+    if (r >= 0 && at && shelf_has_room(at))
         at->ready[at->n_ready++] = w.cell;
     else if (w.cell.id[0])
         pool_trash(p, &w.cell);
@@ -259,8 +328,9 @@ static void *run(void *ctx)
             shelf_memory_shed(core);
             continue;
         }
-        int64_t now = clock_mono_ms();
+        int64_t now = clock_mono_ms(), idle_at = put_aside_idle(p, now);
         const struct shelf *s = neediest(p, now, &at), *m = shelf_memory_neediest(p, now, &at);
+        at = at == 0 || (idle_at && idle_at < at) ? idle_at : at;
         if (m) /* what is made ahead is a copy of it */
             shelf_memory_fill(core, m);
         else if (s)
@@ -277,6 +347,7 @@ static void *run(void *ctx)
 int shelves_start(struct core *core, struct err *err)
 {
     struct pool *p = &core->pool;
+    p->by_use_ms = p->by_use_ms ? p->by_use_ms : BY_USE_MS;
     int r = thread_start(&p->warmer, run, core, err);
     p->warmer_started = r >= 0;
     return r;
@@ -296,8 +367,7 @@ void shelves_stop(struct core *core)
     }
     (void)pthread_mutex_lock(&p->lock);
     for (size_t i = 0; i < p->n_warm; i++) {
-        while (p->warm[i].n_ready)
-            pool_trash_ready(p, &p->warm[i], p->warm[i].n_ready - 1);
+        empty(p, &p->warm[i]);
         shelf_done(&p->warm[i]);
     }
     free(p->warm);
@@ -310,12 +380,12 @@ void shelves_stop(struct core *core)
 
 /* ---- for templates ---- */
 
-int warm_pool_stock(struct core *core, const char *key, const char *owner,
-                    const struct sandbox_spec *spec, unsigned n, struct err *err)
+static int stock(struct core *core, const char *key, const char *owner,
+                 const struct sandbox_spec *spec, unsigned n, bool by_use, struct err *err)
 {
     struct pool *p = &core->pool;
-    struct shelf s = { .size = n, .ready = calloc(n + 1, sizeof(*s.ready)) };
-    s.memory.wanted = n > 0;
+    struct shelf s = { .size = n, .by_use = by_use, .ready = calloc(n + 1, sizeof(*s.ready)) };
+    s.memory.wanted = n > 0 && !by_use;
     (void)snprintf(s.key, sizeof(s.key), "%s", key);
     (void)snprintf(s.owner, sizeof(s.owner), "%s", owner);
     if (!s.ready || spec_copy(spec, &s.spec) < 0) {
@@ -337,16 +407,35 @@ int warm_pool_stock(struct core *core, const char *key, const char *owner,
     return err_set(err, ENOMEM, "cannot allocate a pool of %u", n);
 }
 
+int warm_pool_stock(struct core *core, const char *key, const char *owner,
+                    const struct sandbox_spec *spec, unsigned n, struct err *err)
+{
+    return stock(core, key, owner, spec, n, false, err);
+}
+
+int warm_pool_stock_by_use(struct core *core, const char *key, const char *owner,
+                           const struct sandbox_spec *spec, struct err *err)
+{
+    return stock(core, key, owner, spec, 1, true, err);
+}
+
+void warm_pool_use(struct core *core, const char *key)
+{
+    struct pool *p = &core->pool;
+    (void)pthread_mutex_lock(&p->lock);
+    struct shelf *s = shelf_find(p, key);
+    if (s)
+        use(p, s);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
 void warm_pool_unstock(struct core *core, const char *key)
 {
     struct pool *p = &core->pool;
     (void)pthread_mutex_lock(&p->lock);
     struct shelf *s = shelf_find(p, key);
     if (s) {
-        while (s->n_ready)
-            pool_trash_ready(p, s, s->n_ready - 1);
-        if (strcmp(p->warming_key, key) == 0)
-            atomic_store(&p->warm_cancel, true);
+        empty(p, s);
         shelf_memory_drop(p, s);
         shelf_done(s);
         *s = p->warm[--p->n_warm];
@@ -363,6 +452,8 @@ bool warm_pool_take_ready(struct core *core, const char *key, const char *tree,
     struct shelf *s = shelf_find(p, key);
     bool found = s && s->n_ready && strcmp(s->tree, tree) == 0 &&
                  memcmp(&s->ready[0].limits, limits, sizeof(*limits)) == 0;
+    if (s)
+        use(p, s);
     if (found) {
         *ret_cell = s->ready[0]; /* the oldest: it has had the most time to settle */
         memmove(s->ready, s->ready + 1, --s->n_ready * sizeof(*s->ready));

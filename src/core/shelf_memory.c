@@ -117,7 +117,7 @@ static void look(struct core *core, struct pool *p, const struct shelf *shelf)
 /* Keeps what was booted for it ready instead, if that runs and some are to be. */
 static bool put_ready(struct shelf *s, const struct shelf_work *w)
 {
-    if (s->n_ready >= s->size)
+    if (!shelf_has_room(s))
         return false;
     s->ready[s->n_ready++] = w->cell;
     return true;

@@ -11,6 +11,7 @@
 #include "core/reach.h"
 #include "core/spec.h"
 #include "core/team.h"
+#include "core/template_build.h"
 #include "core/template_memory.h"
 
 #define LOG_MODULE "template"
@@ -158,11 +159,22 @@ int templates_load(struct core *core, struct err *err)
     return r == -ENOMEM ? err_set(err, ENOMEM, "cannot allocate the templates") : r;
 }
 
+/* A build's, with something to start: whoever builds it may never use it. */
+static bool is_by_use(const struct template *t)
+{
+    return !t->warm && t->spec.boot.argv && t->spec.image &&
+           strncmp(t->spec.image, TEMPLATE_IMAGES, strlen(TEMPLATE_IMAGES)) == 0;
+}
+
 static void stock(struct core *core, const struct template *t)
 {
     struct err err = ERR_INIT;
-    if ((t->warm || boot_any(&t->spec.boot)) &&
-        warm_pool_stock(core, t->id, t->owner, &t->spec, t->warm, &err) < 0)
+    int r = 0;
+    if (is_by_use(t))
+        r = warm_pool_stock_by_use(core, t->id, t->owner, &t->spec, &err);
+    else if (t->warm || boot_any(&t->spec.boot))
+        r = warm_pool_stock(core, t->id, t->owner, &t->spec, t->warm, &err);
+    if (r < 0)
         log_warn("none are made ahead template=%s err=\"%s\"", t->name, err.msg);
 }
 

@@ -192,12 +192,9 @@ static int put(struct follower *f, struct template *t, const char *tag, struct e
     t->spec.template = strdup(t->name);
     if (!t->spec.template)
         return err_set(err, ENOMEM, "cannot allocate a template");
-    t->warm = t->spec.boot.argv ? 1 : 0; /* what it starts runs already when one is made */
     int r = template_put(f->tb->core, t, &made, err);
-    if (r < 0 && t->warm && err->what && strcmp(err->what, "capacity") == 0) {
-        t->warm = 0;
-        r = template_put(f->tb->core, t, &made, err);
-    }
+    if (r >= 0)
+        warm_pool_use(f->tb->core, made.id); /* what is built is often used at once */
     template_done(&made);
     return r;
 }

@@ -2,6 +2,7 @@
 
 #include "core/fake_keeper.h"
 #include "core/pool.h"
+#include "core/spec.h"
 #include "core/team.h"
 
 #define TREE_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -112,6 +113,55 @@ TEST(templates_are_kept_and_what_a_crash_left_of_them_is_not)
     struct image acmes = { .name = "base", .owner = "acme", .public = true };
     CHECK(template_uses_image(w->core, &base));
     CHECK(!template_uses_image(w->core, &acmes)); /* of the same name, but not that one */
+    world_free(w);
+}
+
+static unsigned stocked(struct world *w, unsigned n)
+{
+    char key[ID_SIZE];
+    (void)snprintf(key, sizeof(key), "key%u", n);
+    return warm_pool_stocked(w->core, key, NULL);
+}
+
+TEST(by_use_few_are_kept_and_not_for_long)
+{
+    struct world *w = world_new(0);
+    struct sandbox_spec spec;
+    struct err err = ERR_INIT;
+    char key[ID_SIZE];
+    struct pool_cell cell;
+    sandbox_spec_init(&spec);
+    spec.image = strdup("base");
+    for (unsigned i = 0; i < 6; i++) {
+        (void)snprintf(key, sizeof(key), "key%u", i);
+        CHECK_OK(warm_pool_stock_by_use(w->core, key, "default", &spec, &err));
+    }
+    warm_pool_use(w->core, "key0");
+    WAIT_FOR(stocked(w, 0) == 1);
+    CHECK_EQ(fake_count(&w->k), 1); /* and none of those that nobody uses */
+    for (unsigned i = 1; i < 6; i++) {
+        (void)snprintf(key, sizeof(key), "key%u", i);
+        warm_pool_use(w->core, key);
+        WAIT_FOR(stocked(w, i) == 1);
+    }
+    WAIT_FOR(fake_count(&w->k) == 4); /* a team's most; those used longest ago made room */
+    CHECK_EQ(stocked(w, 0) + stocked(w, 1), 0);
+    (void)pthread_mutex_lock(&w->core->pool.lock);
+    w->core->pool.by_use_ms = 1; /* the last use of each: they are idle in a moment */
+    (void)pthread_mutex_unlock(&w->core->pool.lock);
+    for (unsigned i = 2; i < 6; i++) {
+        (void)snprintf(key, sizeof(key), "key%u", i);
+        warm_pool_use(w->core, key);
+    }
+    WAIT_FOR(fake_count(&w->k) == 0);
+    (void)pthread_mutex_lock(&w->core->pool.lock);
+    w->core->pool.by_use_ms = 1000000;
+    (void)pthread_mutex_unlock(&w->core->pool.lock);
+    struct keeper_limits limits = spec_limits(&spec);
+    CHECK(!warm_pool_take_ready(w->core, "key5", WORLD_TREE, &limits,
+                                &cell)); /* there is none, but that is a use */
+    WAIT_FOR(stocked(w, 5) == 1);
+    sandbox_spec_done(&spec);
     world_free(w);
 }
 
