@@ -68,6 +68,17 @@ public class Interpreter {
         return before;
     }
 
+    /** As E2B's Java has them. Those that were there before; null: none was. */
+    private static Map<String, String> putProperties(Map<String, String> env) {
+        Map<String, String> before = new HashMap<>();
+        env.forEach((name, value) -> {
+            if (name.isEmpty())
+                return;
+            before.put(name, value == null ? System.clearProperty(name) : System.setProperty(name, value));
+        });
+        return before;
+    }
+
     private static String quoted(String text) {
         StringBuilder out = new StringBuilder("\"");
         for (char c : text.toCharArray())
@@ -132,12 +143,16 @@ public class Interpreter {
     }
 
     private void serve() throws IOException {
+        System.getenv().forEach((name, value) -> System.getProperties().putIfAbsent(name, value));
         tell("ready");
         for (String mark; (mark = field()) != null;) {
-            put(variables());
-            Map<String, String> before = put(variables());
+            Map<String, String> news = variables(), own = variables();
+            put(news);
+            putProperties(news);
+            Map<String, String> before = put(own), properties = putProperties(own);
             run(field());
             put(before);
+            putProperties(properties);
             System.out.print(mark);
             System.out.flush();
             System.err.print(mark);

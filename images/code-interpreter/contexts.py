@@ -26,6 +26,9 @@ KERNELS = {  # and the program that it needs
 }
 
 
+ALL = "interpreter-all"  # the template that has them all
+
+
 class Refused(web.HTTPError):
     """A failure that the client is told of in these words."""
 
@@ -34,12 +37,16 @@ class Refused(web.HTTPError):
         self.message = message
 
 
+def lacking(language):
+    return f"this template has no kernel for '{language}'; the template '{ALL}' has {', '.join(KERNELS)}"
+
+
 def session_for(language):
     kind, program = KERNELS.get(language, (None, None))
     if not kind:
         return JupyterSession(language)
     if not shutil.which(program):
-        raise Refused(500, f"no kernel for '{language}': this image has no '{program}'")
+        raise Refused(500, lacking(language))
     return kind()
 
 
@@ -73,7 +80,9 @@ class Context:
             await session.start(self.cwd, {**os.environ, **env})
         except Exception as error:
             await session.stop()
-            raise Refused(500, f"no kernel for '{self.language}': {error}")
+            if self.language not in KERNELS:
+                raise Refused(500, lacking(self.language))
+            raise Refused(500, f"the kernel for '{self.language}' did not start: {error}")
         self.session, self.applied = session, env
 
     async def restart(self):

@@ -69,9 +69,9 @@ manager.shutdown_kernel(now=True)
     assert place.api.out(box, "id -un; sudo -n id -un; node -p 1+1") == "user\nroot\n2\n"
 
 
-def run_code(place, box, code, language):
+def run_code(place, box, code, language, env={"OWN": "mine"}):
     """What the interpreter in there answers, event by event."""
-    body = json.dumps({"code": code, "language": language, "env_vars": {"OWN": "mine"}})
+    body = json.dumps({"code": code, "language": language, "env_vars": env})
     out = place.api.out(box, ["curl", "-sS", "-d", body, "http://localhost:49999/execute"], timeout=120)
     return [json.loads(line) for line in out.splitlines()]
 
@@ -86,6 +86,11 @@ def test_interpreter_all(place):
         assert "".join(e["text"] for e in events if e["type"] == "stdout").endswith("out\n" if language == "java" else 'out"\n')
         assert [e["text"] for e in events if e["type"] == "result"] == [want], events
         assert events[-1] == {"type": "end_of_execution"}
+    # Variables of an execution are properties, too, while it runs.
+    asked = run_code(place, box, 'System.getProperty("OWN")', "java")
+    assert [e["text"] for e in asked if e["type"] == "result"] == ["mine"], asked
+    after = run_code(place, box, 'System.getProperty("OWN") == null', "java", env={})
+    assert [e["text"] for e in after if e["type"] == "result"] == ["true"], after
     assert [e["name"] for e in run_code(place, box, "x.nope()", "java") if e["type"] == "error"] == ["CompilationError"]
     assert [e["name"] for e in run_code(place, box, 'throw new IllegalStateException("bad");', "java")
             if e["type"] == "error"] == ["IllegalStateException"]
