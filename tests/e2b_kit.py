@@ -3,10 +3,12 @@ import collections
 import functools
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 
+import harness
 from harness import ROOT
 
 HERE = ROOT / "tests/e2b"
@@ -14,6 +16,11 @@ TABLE = ROOT / "docs/compatibility.md"
 PACKAGES = ("e2b", "@e2b/code-interpreter", "@e2b/desktop")
 SETS = ("latest", "middle", "oldest")
 FILES = sorted(p.name for p in HERE.glob("*.test.mjs"))
+# The Python clients: their newest release, by their synchronous and by their asynchronous classes.
+PYTHON = HERE / "python"
+FLAVOURS = ("sync", "async")
+PYTHON_PACKAGES = ("e2b", "e2b-code-interpreter", "e2b-desktop")
+PYTHON_FILES = sorted(p.name for p in PYTHON.glob("*.py") if p.name not in ("lib.py", "surface.py"))
 # The built-in image that a file of tests stands on, by the first word of its name.
 IMAGES = {"desktop": "desktop", "interpreter": "code-interpreter"}
 # Files whose tests do to the daemon what others would suffer from: the arguments of one of their own.
@@ -34,11 +41,30 @@ def npm(where, *args):
 
 def install(top, name):
     """The packages of the set's lock file beside a copy of the tests; nothing is written into the tree."""
-    shutil.copytree(HERE, top, ignore=shutil.ignore_patterns("node_modules", "sets"))
+    shutil.copytree(HERE, top, ignore=shutil.ignore_patterns("node_modules", "sets", "python"))
     for file in ("package.json", "package-lock.json"):
         shutil.copy(HERE / "sets" / name / file, top)
     npm(top, "ci")
     return top
+
+
+def python_versions():
+    """The exact release of each Python package, and of all that they stand on."""
+    return dict(line.split("==") for line in (PYTHON / "requirements.txt").read_text().split())
+
+
+def install_python():
+    """A virtual environment with the Python packages, made once for each list of them; its interpreter. Debian's pip does
+    as it lies there: neither `pip` nor python3-venv needs to be installed."""
+    def made(at):
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", at], check=True, timeout=60)
+        wheel = next(pathlib.Path("/usr/share/python-wheels").glob("pip-*.whl"))
+        done = subprocess.run([at / "bin/python", f"{wheel}/pip", "install", "--no-deps", "--only-binary", ":all:", "--quiet",
+                               "--no-cache-dir", "--disable-pip-version-check", "-r", PYTHON / "requirements.txt"],
+                              capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    version = subprocess.check_output(["/usr/bin/python3", "--version"])
+    return str(harness.cached("e2b-python", (PYTHON / "requirements.txt").read_bytes() + version, made) / "bin/python")
 
 
 def find_node(top):
@@ -90,6 +116,15 @@ def run(node, top, name, daemon, names):
     return [json.loads(line) for line in results.read_text().splitlines()]
 
 
+def run_python(python, flavour, name, daemon, place):
+    """Run one file of the Python clients' tests; what each of them showed."""
+    results = place / f"{name}.{flavour}.results"
+    done = subprocess.run([python, "-B", PYTHON / name, flavour], capture_output=True, text=True, timeout=400, cwd=place,
+                          env={**environment(daemon), "E2B_RESULTS": str(results)})
+    assert done.returncode == 0, f"{done.stdout[-6000:]}{done.stderr[-3000:]}"
+    return [json.loads(line) for line in results.read_text().splitlines()]
+
+
 def cells(results):
     """{(package, feature): {set: (verdict, [reason])}} of {set: [result]}."""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
@@ -112,22 +147,29 @@ def verdict(rows):
 
 HEAD = """# Compatibility with E2B's packages
 
-Made by `./dev compat` from a run of `tests/e2b/` with the unmodified packages against a real daemon; the tests compare it with
-what they see. **yes**: at least one test shows it, and none fails. **in part**, **no**: Warren refuses what it lacks in words (see below).
-**–**: this release of the package has no such thing.
+Made by `./dev compat` from a run of `tests/e2b/` with the unmodified packages, from npm and from PyPI, against a real daemon; the
+tests compare it with what they see. **yes**: at least one test shows it, and none fails. **in part**, **no**: Warren refuses what it lacks in words (see below).
+**–**: this release of the package has no such thing. The Python clients have synchronous and asynchronous classes: a column each.
 """
+
+
+def columns(results):
+    """{heading of a package's table: {set: heading of its column}}."""
+    releases = [s for s in reversed(SETS) if s in results]
+    flavours = [f for f in FLAVOURS if f in results]
+    return {**{p: {s: versions(s)[p] for s in releases} for p in PACKAGES},
+            **{f"{p} (Python)": {f: f"{python_versions()[p]} {f}" for f in flavours} for p in PYTHON_PACKAGES}}
 
 
 def render(results):
     """docs/compatibility.md for {set: [result]}."""
     table = cells(results)
-    shown = [s for s in reversed(SETS) if s in results]
     text = HEAD
-    for package in PACKAGES:
-        rows = {f: c for (p, f), c in sorted(table.items()) if p == package}
+    for heading, shown in columns(results).items():
+        rows = {f: c for (p, f), c in sorted(table.items()) if p == heading}
         if not rows:
             continue
-        text += f"\n## {package}\n\n| feature | {' | '.join(versions(s)[package] for s in shown)} |\n"
+        text += f"\n## {heading}\n\n| feature | {' | '.join(shown.values())} |\n"
         text += "|---" * (len(shown) + 1) + "|\n"
         missing = {}
         for feature, cell in rows.items():

@@ -5,6 +5,7 @@ Waiting is for an event or a condition with a deadline, never for a time to pass
 import base64
 import contextlib
 import functools
+import hashlib
 import http.client
 import io
 import json
@@ -263,6 +264,20 @@ def free_port():
                 GIVEN.add(port)
                 return port
     raise AssertionError("no free port")
+
+
+def cached(name, key, make):
+    """A directory that make(path) fills, once for each key (bytes) on this machine."""
+    top = pathlib.Path(os.environ.get("WARREN_CACHE", "/var/cache/warren"))
+    at = top / f"{name}-{hashlib.sha256(key).hexdigest()[:16]}"
+    if not at.exists():
+        top.mkdir(parents=True, exist_ok=True)
+        part = pathlib.Path(tempfile.mkdtemp(prefix=f".{name}-", dir=top))
+        make(part)
+        with contextlib.suppress(OSError):  # another was faster
+            part.rename(at)
+        shutil.rmtree(part, ignore_errors=True)
+    return at
 
 
 @functools.cache

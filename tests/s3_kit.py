@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import http.client
 import http.server
-import os
 import pathlib
 import re
 import shutil
@@ -25,7 +24,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from harness import DEADLINE, ROOT, until
+from harness import DEADLINE, ROOT, cached, until
 
 HERE = ROOT / "tests/s3"
 REGION = "test-1"
@@ -36,21 +35,12 @@ HOP = {"connection", "keep-alive", "transfer-encoding", "authorization", "host",
 
 def install():
     """The server's packages, once for each lock file."""
-    lock = (HERE / "package-lock.json").read_bytes()
-    top = pathlib.Path(os.environ.get("WARREN_CACHE", "/var/cache/warren"))
-    at = top / f"s3-{hashlib.sha256(lock).hexdigest()[:16]}"
-    if not at.exists():
-        top.mkdir(parents=True, exist_ok=True)
-        part = pathlib.Path(tempfile.mkdtemp(prefix="s3-part-", dir=top))
+    def made(at):
         for file in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / file, part)
-        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=part, capture_output=True, text=True,
-                              timeout=300)
+            shutil.copy(HERE / file, at)
+        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=at, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        with contextlib.suppress(OSError):  # another was faster
-            part.rename(at)
-        shutil.rmtree(part, ignore_errors=True)
-    return at
+    return cached("s3", (HERE / "package-lock.json").read_bytes(), made)
 
 
 # -- signatures, as the service describes them

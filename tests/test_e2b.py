@@ -1,6 +1,7 @@
 """E2B's own clients, unmodified, old and new, against a real daemon and real sandboxes: tests/e2b/*.test.mjs
-under node. docs/compatibility.md says what they showed; `./dev compat` writes it."""
+under node, tests/e2b/python/*.py under Python. docs/compatibility.md says what they showed; `./dev compat` writes it."""
 import os
+import subprocess
 
 import pytest
 
@@ -67,10 +68,26 @@ def test_with_the_official_client(package, node, daemon, tiny_tar, names, seen, 
     seen[release][name] = results
 
 
+@pytest.fixture(scope="module")
+def python():
+    return kit.install_python()
+
+
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("name", kit.PYTHON_FILES)
+@pytest.mark.parametrize("flavour", kit.FLAVOURS)
+def test_with_the_official_python_client(python, place, daemon, seen, flavour, name):
+    kit.bring_image(daemon, name)
+    results = kit.run_python(python, flavour, name, daemon, place)
+    assert results, "no test of lib.py ran"
+    seen.setdefault(flavour, {})[name] = results
+
+
 def test_the_table_says_what_was_seen(seen):
     """What is in docs/compatibility.md is what the tests of this run showed."""
     results = {s: sum(files.values(), []) for s, files in seen.items()}
-    whole = bool(seen) and all(set(files) == set(kit.FILES) for files in seen.values())
+    wanted = {**dict.fromkeys(kit.SETS, kit.FILES), **dict.fromkeys(kit.FLAVOURS, kit.PYTHON_FILES)}
+    whole = {s: sorted(files) for s, files in seen.items()} == wanted
     text = kit.render(results)
     if os.environ.get("WARREN_COMPAT") == "write":
         assert whole, "the table is made from a run in which all passed"
@@ -91,3 +108,9 @@ def test_every_public_name_is_in_a_test(package):
     missing = surface.missing(package[1] / "node_modules", kit.PACKAGES, kit.HERE)
     if STRICT:
         assert not missing, "no test names these:\n" + "\n".join(missing)
+
+
+def test_every_public_name_of_python_is_in_a_test(python):
+    """Methods and their options that the newest Python packages have."""
+    done = subprocess.run([python, "-B", kit.PYTHON / "surface.py"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
