@@ -285,15 +285,15 @@ def test_a_name_that_leads_nowhere_has_a_line_in_the_log(api, world):
 
 def test_http_on_any_port_is_told_why(api, box):
     before = last_number(api, box)
-    for host, port, reason in (("203.0.113.9", 8080, "no rule allows it"), ("10.9.8.7", 3000, "private or reserved"),
+    for host, port, reason in (("1.2.3.4", 8080, "no rule allows it"), ("10.9.8.7", 3000, "private or reserved"),
                                ("169.254.169.254", 443, "private or reserved")):
         denied = attempt(api, box, "http", host, port, "x")
         assert "403 Forbidden" in denied and '"network_denied"' in denied, denied
         assert f"{host} port {port}" in denied and reason in denied, denied
         wait_entry(api, box, before, kind="connection", address=host, port=port, verdict="denied")
-    assert attempt(api, box, "raw", "203.0.113.9", 8080).startswith("ConnectionResetError")
-    assert attempt(api, box, "greet", "203.0.113.9", 8080).startswith("ConnectionResetError")  # it waits for the server
-    assert wait_entry(api, box, before, address="203.0.113.9")["hint"] == "a rule lets it through: allow 203.0.113.9 8080"
+    assert attempt(api, box, "raw", "1.2.3.4", 8080).startswith("ConnectionResetError")
+    assert attempt(api, box, "greet", "1.2.3.4", 8080).startswith("ConnectionResetError")  # it waits for the server
+    assert wait_entry(api, box, before, address="1.2.3.4")["hint"] == "a rule lets it through: allow 1.2.3.4 8080"
 
 
 

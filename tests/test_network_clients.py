@@ -94,7 +94,7 @@ def test_curl_is_told_why_it_may_not(api, box, world):
 def test_the_log_is_there_for_people(net, api, box):
     fails(api, box, "curl -sS https://nowhere.evil.test/")
     rows = until(lambda: [line for line in net.cli("net", "log", "--denied", box).stdout.splitlines() if "nowhere.evil.test" in line], "the row")
-    assert "no_rule" in rows[-1]
+    assert "no_rule" in rows[0] and rows[-1] == "nowhere.evil.test: a rule lets it through: allow nowhere.evil.test"
 
 
 def test_a_proxy_variable_is_no_way_around(api, box, world):

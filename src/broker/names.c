@@ -201,14 +201,14 @@ static void tell_unresolved(struct names_job *j, int failure)
     egress_record_who(j->net, &j->rec, &j->who);
 }
 
-static int failure_of(const struct dns_answer *a, size_t away)
+static int failure_of(const struct lookup *l, const struct dns_answer *a, size_t away)
 {
-    switch (a->rcode) {
-    case DNS_NOERROR: return away ? ENETUNREACH : ENODATA;
-    case DNS_NXDOMAIN: return ENOENT;
-    case DNS_REFUSED: return ECONNREFUSED;
-    default: return EREMOTEIO;
-    }
+    if (!a)
+        return l->failed == DNS_REFUSED ? ECONNREFUSED : l->failed ? EREMOTEIO : ETIMEDOUT;
+    return a->rcode == DNS_NXDOMAIN ? ENOENT
+           : a->truncated           ? EREMOTEIO
+           : away                   ? ENETUNREACH
+                                    : ENODATA;
 }
 
 static void on_looked_up(struct lookup *l, const struct dns_answer *a)
@@ -219,7 +219,7 @@ static void on_looked_up(struct lookup *l, const struct dns_answer *a)
     size_t n = 0, away = 0;
     int64_t now = clock_mono_ms();
     if (!a || (a->truncated && !a->n_addresses)) {
-        tell_unresolved(j, a ? EREMOTEIO : ETIMEDOUT);
+        tell_unresolved(j, failure_of(l, a, 0));
         reply_code(j, DNS_SERVFAIL);
         return;
     }
@@ -238,7 +238,7 @@ static void on_looked_up(struct lookup *l, const struct dns_answer *a)
         return;
     }
     if (!n)
-        tell_unresolved(j, failure_of(a, away));
+        tell_unresolved(j, failure_of(l, a, away));
     reply(j, &(struct dns_reply){ .rcode = (enum dns_rcode)a->rcode,
                                   .ttl = a->ttl < TTL_MAX ? a->ttl : TTL_MAX,
                                   .addresses = good,
@@ -263,6 +263,16 @@ static bool reply_inner(struct names_job *j)
     return true;
 }
 
+static void look_up(struct names_job *j)
+{
+    int r = lookup_begin(&j->lookup, &j->net->egress->resolver, j->q.name, (enum dns_type)j->q.type,
+                         on_looked_up);
+    if (r >= 0)
+        return;
+    tell_unresolved(j, r == -ENETUNREACH ? ETIMEDOUT : EREMOTEIO); /* there is no resolver */
+    reply_code(j, DNS_SERVFAIL);
+}
+
 /* What dns_read_question said of it, in r. */
 static void begin(struct names_job *j, int r)
 {
@@ -277,11 +287,8 @@ static void begin(struct names_job *j, int r)
         refuse(j, &answer, NULL);
     else if (j->q.type != DNS_A && j->q.type != DNS_AAAA)
         reply_code(j, DNS_NOERROR); /* it has none of those: only addresses pass */
-    else if (lookup_begin(&j->lookup, &j->net->egress->resolver, j->q.name,
-                          (enum dns_type)j->q.type, on_looked_up) < 0) {
-        tell_unresolved(j, EREMOTEIO);
-        reply_code(j, DNS_SERVFAIL);
-    }
+    else
+        look_up(j);
 }
 
 /* NULL: there are too many, or it is not worth an answer. */

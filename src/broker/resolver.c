@@ -152,7 +152,8 @@ static void take_answer(struct lookup *l, const char *msg, size_t n)
             try_next(l);
         return; /* not ours: the right one may still come */
     }
-    if (a.rcode != DNS_NOERROR && a.rcode != DNS_NXDOMAIN)
+    l->failed = a.rcode == DNS_NXDOMAIN ? DNS_NOERROR : a.rcode;
+    if (l->failed)
         try_next(l);
     else if (a.truncated && !l->stream)
         try_this(l, true);

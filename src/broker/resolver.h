@@ -31,6 +31,8 @@ struct lookup {
     struct deadline deadline;
     int fd; /* -1 while it waits for nothing */
     unsigned tries;
+    unsigned
+        failed;    /* why the latest that answered gives no answer (enum dns_rcode); 0: none did */
     bool stream;   /* over TCP, */
     bool asked;    /* where the question goes out when it is connected, */
     struct buf in; /* and the answer comes in pieces */
