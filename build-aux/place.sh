@@ -1,5 +1,5 @@
 # Lay what is installed under $1, as it will be found under $2 (/usr, /usr/local): the programs, the
-# recipes of images, the unit, the sample of the settings, completions and manual pages.
+# recipes of images, the unit, alert rules and dashboard, the sample of the settings, completions and manual pages.
 # `./dev install` and `./dev package` share it, so that they cannot differ.
 
 programs="warrend warren warren-acme-hook warren-archive warren-broker warren-bucket warren-init warren-keeper
@@ -13,12 +13,15 @@ place() # root, prefix, directory of units
         install -D -m 0755 -t "$root$prefix/bin" "build/$program"
     done
     install -m 0755 build-aux/criu "$root$prefix/bin/warren-criu"
+    install -m 0755 build-aux/backup "$root$prefix/bin/warren-backup"
     rm -rf "$share/warren/images"
     mkdir -p "$share/warren" "$root$units" "$root/etc/warren"
     cp -R images "$share/warren/images"
     ln -sf ../share/warren/images/warren-image "$root$prefix/bin/warren-image"
     sed "s|@prefix@|$prefix|" etc/warren.service >"$root$units/warren.service"
     install -D -m 0644 etc/logrotate "$root/etc/logrotate.d/warren"
+    install -D -m 0644 -t "$share/warren/prometheus" etc/prometheus/warren.rules.yml
+    install -D -m 0644 -t "$share/warren/grafana" etc/grafana/warren.json
     build/warrend --sample-config >"$share/warren/warren.conf"
     place_completions
     place_manual

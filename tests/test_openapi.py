@@ -435,6 +435,7 @@ def the_daemon(api, **_):
     nobody.call("GET", "/metrics")
     nobody.ok("GET", "/v1/openapi.json")
     api.ok("GET", "/v1/host")
+    api.ok("POST", "/v1/backup")
     api.ok("GET", "/v1/events?limit=1&since=0")
     api.head_of("/v1/events?since=0&follow=true", 2)
     assert api.lines("GET", "/v1/logs?level=info&since=2026-01-01T00:00:00Z")

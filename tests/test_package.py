@@ -30,13 +30,16 @@ warren exec box -- sh -c 'echo kept > /root/note'
 warren stop box
 warren start box
 warren exec box -- cat /root/note
+warren run -d -- sleep 1000
+pgrep warren-init
+trap 'cat /var/log/warrend.log' EXIT
+kill $daemon # as systemd does when the package is removed
+wait $daemon
 dpkg --remove warren
-! pgrep warren-init
+if pgrep warren-init; then exit 1; fi
 ls /var/lib/warren
 dpkg --purge warren
 trap - EXIT
-kill $daemon
-wait $daemon
 """
 
 
@@ -82,6 +85,14 @@ def test_the_sample_names_every_setting_and_changes_none(unpacked, tmp_path):
     (tmp_path / "warren.conf").write_text(sample.replace("#pool = 4", "pool = many"))
     done = subprocess.run([BUILD / "warrend", "--config", tmp_path / "warren.conf"], capture_output=True, text=True)
     assert done.returncode == 2 and "--pool must be a number" in done.stderr
+
+
+def test_it_brings_what_operators_need(unpacked):
+    share = unpacked / "usr/share/warren"
+    for name in ("prometheus/warren.rules.yml", "grafana/warren.json"):
+        assert (share / name).read_text() == (ROOT / "etc" / name).read_text()
+    done = subprocess.run([unpacked / "usr/bin/warren-backup", "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "restore DIR" in done.stdout
 
 
 @pytest.mark.timeout(1200)

@@ -104,6 +104,16 @@ static int init(struct core *core, const struct core_config *config, struct err 
     return registries_init(&core->registries, config, err);
 }
 
+/* warren-backup leaves this note with what it brought back; `done` takes it away. */
+static bool was_restored(const char *state_dir, bool done)
+{
+    char path[PATH_SIZE];
+    int n = snprintf(path, sizeof(path), "%s/restored", state_dir);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return false;
+    return (done ? unlink(path) : access(path, F_OK)) == 0;
+}
+
 static int load(struct core *core, const struct core_config *config, struct err *err)
 {
     char dir[PATH_SIZE];
@@ -149,7 +159,9 @@ static int load(struct core *core, const struct core_config *config, struct err 
     if (r >= 0)
         r = ledger_open(core, dir, err);
     if (r >= 0)
-        r = volumes_adopt(core, err);
+        r = volumes_adopt(core, was_restored(dir, false), err);
+    if (r >= 0)
+        (void)was_restored(dir, true);
     if (r >= 0)
         r = checkpoints_adopt(core, err);
     return r;
@@ -233,6 +245,12 @@ void core_free(struct core *core)
     free(core->egress_open);
     free(core->api_names);
     free(core);
+}
+
+int core_copy_state(struct core *core, struct err *err)
+{
+    (void)usage_flush(core, NULL); /* what was counted and not written yet */
+    return store_copy(core->store, err);
 }
 
 const char *core_run_dir(const struct core *core)

@@ -48,6 +48,8 @@ int core_new(const struct core_config *config, struct core **ret_core, struct er
 void core_free(struct core *core); /* stops threads; sandboxes go on */
 DEFINE_FREEP(struct core *, core_free)
 
+/* A copy of the state for a backup, <data>/state/warren.db.copy; blocks for as long as that takes. */
+int core_copy_state(struct core *core, struct err *err);
 const char *core_run_dir(const struct core *core);
 const char *core_data_name(const struct core *core);
 

@@ -430,7 +430,8 @@ void registries_done(struct registries *r);
 /* ---- volume*.c ---- */
 int volumes_load(struct core *core, struct err *err);
 /* At start: makes true what the rows say. Then the thread that ends idle cells. */
-int volumes_adopt(struct core *core, struct err *err);
+int volumes_adopt(struct core *core, bool restored,
+                  struct err *err); /* restored: limits are not there */
 int volumes_start(struct core *core, struct err *err);
 void volumes_stop(struct core *core);
 void volumes_done(struct volumes *v);

@@ -49,7 +49,7 @@ int volumes_load(struct core *core, struct err *err)
 
 /* A row comes before its files and goes before them: files without a row are nobody's, and a row
  * without files is of a volume that nobody was told of. */
-int volumes_adopt(struct core *core, struct err *err)
+int volumes_adopt(struct core *core, bool restored, struct err *err)
 {
     _cleanup_free_ struct keeper_row *rows = NULL;
     size_t n = 0;
@@ -63,9 +63,11 @@ int volumes_adopt(struct core *core, struct err *err)
             log_warn("files of no volume stay volume=%s", rows[i].id);
     for (size_t i = 0; i < core->volumes.n; i++) {
         const struct volume *v = &core->volumes.items[i].v;
-        if (volume_is_bucket(v) || keeper_rows_find(rows, n, v->id))
+        bool there = keeper_rows_find(rows, n, v->id);
+        if (volume_is_bucket(v) || (there && !restored))
             continue;
-        log_warn("a volume had no files and is empty now volume=%s", v->id);
+        if (!there)
+            log_warn("a volume had no files and is empty now volume=%s", v->id);
         r = keeper_ask_volume(core, KEEPER_VOLUME_PUT, v->id, v->size_bytes, err);
         if (r < 0)
             return r;

@@ -10,10 +10,10 @@
 #include "core/key.h"
 #include "front/world.h"
 #include "net/host.h"
+#include "wire/keeper.h"
 
 #define LOG_MODULE "warrend"
 
-/* Instances side by side must not meet in the cgroup tree: the run directory is theirs alone. */
 static int name_cgroup(struct world *w, struct err *err)
 {
     int n;
@@ -22,10 +22,7 @@ static int name_cgroup(struct world *w, struct err *err)
             return err_set(err, EINVAL, "--cgroup '%s' is not a plain name", w->options.cgroup);
         n = snprintf(w->cgroup, sizeof(w->cgroup), "%s", w->options.cgroup);
     } else {
-        uint32_t hash = 2166136261u; /* FNV-1a */
-        for (const char *p = w->run; *p; p++)
-            hash = (hash ^ (unsigned char)*p) * 16777619u;
-        n = snprintf(w->cgroup, sizeof(w->cgroup), "warren-%08x", hash);
+        n = keeper_cgroup_name(w->run, w->cgroup, sizeof(w->cgroup));
     }
     return n > 0 && (size_t)n < sizeof(w->cgroup) ? 0
                                                   : err_set(err, EINVAL, "--cgroup is too long");

@@ -42,18 +42,24 @@
 struct config {
     const char *data, *run, *cgroup;
     char run_path[PATH_MAX], data_path[PATH_MAX], init_path[PATH_MAX];
+    char usual_cgroup[CGROUP_NAME_SIZE];
     int unpack_exe, bucket_exe;
     uint32_t client_uid, memory_mb;
     int parent_fd, ready_fd;
     bool teardown;
+    char **with_pool; /* a command line; NULL: none */
 };
 
 static const char usage[] =
     "usage: warren-keeper --data DIR --run DIR --cgroup NAME [--client-uid UID]\n"
-    "                     [--memory-mb N] [--parent-fd N] [--ready-fd N] [--teardown]\n"
+    "                     [--memory-mb N] [--parent-fd N] [--ready-fd N]\n"
+    "       warren-keeper --data DIR --run DIR --teardown\n"
+    "       warren-keeper --data DIR --run DIR --with-pool PROGRAM [ARG...]\n"
     "\n"
     "The privileged half of warrend, which starts it. --teardown ends every sandbox of the\n"
-    "daemon that used these directories, gives back what the host lent, and exits.\n";
+    "daemon that used these directories, gives back what the host lent, and exits. --with-pool\n"
+    "runs a program in the storage pool (made if need be) while no daemon uses it, for\n"
+    "warren-backup and to enlarge it: --with-pool btrfs filesystem resize max .\n";
 
 static int parse_args(int argc, char **argv, struct config *c)
 {
@@ -66,12 +72,14 @@ static int parse_args(int argc, char **argv, struct config *c)
         { "parent-fd", required_argument, NULL, 'p' },
         { "ready-fd", required_argument, NULL, 'R' },
         { "teardown", no_argument, NULL, 't' },
+        { "with-pool", no_argument, NULL, 'w' },
         { "log-level", required_argument, NULL, 'l' },
         { "log-format", required_argument, NULL, 'f' },
         { 0 },
     };
     *c = (struct config){ .parent_fd = -1, .ready_fd = -1 };
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
+    bool pool = false;
+    for (int o; (o = getopt_long(argc, argv, "+", options, NULL)) >= 0;) {
         uint32_t n = 0;
         enum log_level level;
         enum log_format format;
@@ -87,6 +95,7 @@ static int parse_args(int argc, char **argv, struct config *c)
         case 'p': c->parent_fd = (int)n; break;
         case 'R': c->ready_fd = (int)n; break;
         case 't': c->teardown = true; break;
+        case 'w': pool = true; break;
         case 'l':
             if (log_parse_level(optarg, &level) < 0)
                 return -EINVAL;
@@ -100,7 +109,10 @@ static int parse_args(int argc, char **argv, struct config *c)
         default: return -EINVAL;
         }
     }
-    return c->data && c->run && c->cgroup ? 0 : -EINVAL;
+    if (pool)
+        c->with_pool = optind < argc ? argv + optind : NULL;
+    return c->data && c->run && (pool ? c->with_pool != NULL : c->teardown || c->cgroup) ? 0
+                                                                                         : -EINVAL;
 }
 
 static int find_paths(struct config *c, struct err *err)
@@ -110,6 +122,10 @@ static int find_paths(struct config *c, struct err *err)
         return err_set(err, errno, "cannot use run directory '%s'", c->run);
     if ((mkdir(c->data, 0700) < 0 && errno != EEXIST) || !realpath(c->data, c->data_path))
         return err_set(err, errno, "cannot use data directory '%s'", c->data);
+    if (!c->cgroup) { /* cells of a daemon that chose another name are found by their records */
+        (void)keeper_cgroup_name(c->run_path, c->usual_cgroup, sizeof(c->usual_cgroup));
+        c->cgroup = c->usual_cgroup;
+    }
     ssize_t n = readlink("/proc/self/exe", c->init_path, sizeof(c->init_path) - 1);
     if (n < 0)
         return err_set(err, errno, "cannot find my own program");
@@ -323,6 +339,15 @@ static int serve(const struct config *c, struct keeper *k, struct err *err)
     return server_run(k, listen_fd, c->parent_fd, err);
 }
 
+/* The pool goes, mounted in our namespace alone, with the last process of this program. */
+static int enter_pool(const struct config *c, const struct storage *storage, struct err *err)
+{
+    if (chdir(storage_path(storage)) < 0)
+        return err_set(err, errno, "cannot enter the pool");
+    (void)execvp(c->with_pool[0], c->with_pool);
+    return err_set(err, errno, "cannot run '%s'", c->with_pool[0]);
+}
+
 static int run(struct config *c, struct err *err)
 {
     int r = find_paths(c, err);
@@ -344,6 +369,8 @@ static int run(struct config *c, struct err *err)
     r = storage_open(c->data_path, &storage, err);
     if (r < 0)
         return r;
+    if (c->with_pool)
+        return enter_pool(c, storage, err);
     const char *const keep[] = { "/proc", "/sys",       "/dev",      "/run",
                                  "/usr",  c->data_path, c->run_path, storage_path(storage) };
     mount_trim(keep, ARRAY_LEN(keep));

@@ -13,6 +13,7 @@
 #define WAL_PAGES_MAX 4000    /* 16 MiB: moving it costs two fsyncs, so not too often */
 #define LOCK_WAIT_MS 3000     /* a killed daemon's memory may take a moment to go */
 #define LOCK_POLL_US 20000
+#define STORE_COPY_SUFFIX ".copy"
 
 static int schema_version(sqlite3 *db, struct err *err)
 {
@@ -174,6 +175,29 @@ int store_open(const char *dir, struct store **ret_store, struct err *err)
         return r;
     *ret_store = take_ptr(store);
     return 0;
+}
+
+/* On a connection of its own: it lasts, and nobody waits for it. */
+int store_copy(struct store *store, struct err *err)
+{
+    struct conn c = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    char to[PATH_SIZE];
+    const char *path = sqlite3_db_filename(store->reader.db, "main");
+    int n = snprintf(to, sizeof(to), "%s" STORE_COPY_SUFFIX, path);
+    if (n < 0 || (size_t)n >= sizeof(to))
+        return err_set(err, ENAMETOOLONG, "the path '%s' is too long", path);
+    if (unlink(to) < 0 && errno != ENOENT)
+        return err_set(err, errno, "cannot remove '%s'", to);
+    int r = conn_open(&c, path, err);
+    char *sql = r < 0 ? NULL : sqlite3_mprintf("VACUUM INTO %Q", to);
+    if (r >= 0)
+        r = sql ? db_exec(c.db, sql, err, "copy the state")
+                : err_set(err, ENOMEM, "cannot allocate a statement");
+    sqlite3_free(sql);
+    conn_close(&c);
+    if (r < 0)
+        (void)unlink(to);
+    return r;
 }
 
 void store_close(struct store *store)

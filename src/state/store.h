@@ -16,6 +16,9 @@ struct store;
 /* `dir` is made if it is missing. Only one process at a time may have it open. */
 int store_open(const char *dir, struct store **ret_store, struct err *err);
 void store_close(struct store *store);
+/* A copy of all of it as it is at this moment, warren.db.copy beside it; an earlier one goes. Others read
+ * and write meanwhile. */
+int store_copy(struct store *store, struct err *err);
 DEFINE_FREEP(struct store *, store_close)
 
 /* Moves the write-ahead log into the database when it has grown. Slow: call from a thread that

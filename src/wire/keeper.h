@@ -7,11 +7,22 @@
  * connection, never as a wait. */
 #pragma once
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/id.h"
 
 /* In the run directory: when a teardown ended all sandboxes, in milliseconds since 1970. */
 #define KEEPER_ENDED_FILE "ended"
+
+/* The name of the control group of all cells, where nobody chose one. Instances side by side must not meet in the
+ * cgroup tree: the run directory (absolute) is theirs alone. Returns as snprintf. */
+static inline int keeper_cgroup_name(const char *run, char *out, size_t size)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (const char *p = run; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 16777619u;
+    return snprintf(out, size, "warren-%08x", hash);
+}
 
 #define KEEPER_VERSION 7
 #define KEEPER_IMAGE_SIZE 65 /* an image's tree: 64 hex digits, the name of its directory */

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -107,6 +108,24 @@ int native_host(struct request *req, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(offers); i++)
         jout_bool(&j, offers[i].name, probe.probe & offers[i].flag);
     jout_close(&j, '}');
+    jout_close(&j, '}');
+    return reply_json(req, 200, &j);
+}
+
+int native_backup(struct request *req, struct err *err)
+{
+    if (!req->admin)
+        return err_name(err, EPERM, "forbidden",
+                        "only the operator makes backups; ask for an admin's key");
+    _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
+    struct jout j = JOUT_INIT(&b);
+    char path[PATH_MAX];
+    int r = core_copy_state(req->core, err);
+    if (r < 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "%s/state/warren.db.copy", core_data_name(req->core));
+    jout_open(&j, NULL, '{');
+    jout_str(&j, "state", path);
     jout_close(&j, '}');
     return reply_json(req, 200, &j);
 }

@@ -157,6 +157,7 @@ int native_log_list(struct request *req, struct err *err);
 int native_sandbox_logs(struct request *req, struct err *err);
 int native_health(struct request *req, struct err *err);
 int native_openapi(struct request *req, struct err *err);
+int native_backup(struct request *req, struct err *err);
 int native_host(struct request *req, struct err *err);
 int native_metrics(struct request *req, struct err *err);
 

@@ -160,6 +160,7 @@ const struct route native_routes[] = {
     { "GET",    "/v1/health",    AUTH_NONE, BODY_NONE, native_health,     NULL },
     { "GET",    "/v1/openapi.json", AUTH_NONE, BODY_NONE, native_openapi, NULL },
     { "GET",    "/v1/host",      AUTH_KEY,  BODY_NONE, native_host,       NULL },
+    { "POST",   "/v1/backup",    AUTH_KEY,  BODY_NONE, native_backup,     NULL },
     { "GET",    "/metrics",      AUTH_NONE, BODY_NONE, native_metrics,    NULL },
 };
 /* clang-format on */
