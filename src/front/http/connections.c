@@ -10,6 +10,7 @@
 #include "base/id.h"
 
 #define GIVES_WAY_MS 1000 /* a stranger's request takes less, or may be cut */
+#define KEPT_PART 4       /* so much of a key's and of an address's seats is left to requests */
 #define PLACES 4096       /* of each table: chains stay short at the highest limits */
 
 TAILQ_HEAD(seats, seat);
@@ -17,14 +18,15 @@ TAILQ_HEAD(seats, seat);
 struct connections_address {
     struct connections_address *next;
     uint64_t net[2]; /* family, and the address or its first 64 bits */
-    unsigned n;
+    unsigned n, upgraded;
     struct seats strangers; /* waiting ones without a key */
 };
 
 struct connections_key {
     struct connections_key *next;
     uint64_t who;
-    unsigned n; /* connections whose last request came with it */
+    unsigned n;        /* connections whose last request came with it */
+    unsigned upgraded; /* of these */
 };
 
 struct connections {
@@ -214,9 +216,13 @@ static void leave(struct connections *c, struct seat *s)
         return;
     stop_waiting(c, s);
     stop_working(c, s);
+    c->n_upgraded -= s->upgraded;
+    if (s->key)
+        s->key->upgraded -= s->upgraded;
+    if (s->address)
+        s->address->upgraded -= s->upgraded;
     leave_key(c, s);
     leave_address(c, s);
-    c->n_upgraded -= s->upgraded;
     s->taken = s->upgraded = false;
     c->n--;
 }
@@ -331,15 +337,34 @@ void connections_rest(struct connections *c, struct seat *s)
     (void)pthread_mutex_unlock(&c->lock);
 }
 
+/* Whether so many upgraded ones leave enough of `most` seats to requests. */
+static bool may_upgrade(unsigned upgraded, unsigned most)
+{
+    unsigned kept = most / KEPT_PART ? most / KEPT_PART : most > 1;
+    return upgraded < most - kept;
+}
+
+static int upgrade(struct connections *c, struct seat *s)
+{
+    if (s->upgraded)
+        return 0;
+    if (c->n_upgraded >= (c->limits.total + 1) / 2 ||
+        (s->key && !may_upgrade(s->key->upgraded, c->limits.per_key)) ||
+        (s->address && !may_upgrade(s->address->upgraded, c->limits.per_address)))
+        return -EAGAIN;
+    c->n_upgraded++;
+    if (s->key)
+        s->key->upgraded++;
+    if (s->address)
+        s->address->upgraded++;
+    s->upgraded = true;
+    return 0;
+}
+
 int connections_upgrade(struct connections *c, struct seat *s)
 {
-    int r = -EAGAIN;
     (void)pthread_mutex_lock(&c->lock);
-    if (c->n_upgraded < (c->limits.total + 1) / 2) {
-        c->n_upgraded += !s->upgraded;
-        s->upgraded = true;
-        r = 0;
-    }
+    int r = upgrade(c, s);
     (void)pthread_mutex_unlock(&c->lock);
     return r;
 }

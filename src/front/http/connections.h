@@ -5,8 +5,8 @@
  * works on one, or has become another protocol. When no seat is left, of all or of an address, the
  * longest waiting connection without a key gives its seat up: strangers may fill the room and
  * still keep out nobody with a key. Work for callers without a key, and for each key, is bounded
- * on its own; upgraded connections leave half of the seats to requests. Knows no socket; every
- * call is a few lines under a lock. */
+ * on its own; upgraded connections leave half of all seats, and a quarter of a key's and of an
+ * address's, to requests. Knows no socket; every call is a few lines under a lock. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,7 +67,8 @@ void connections_wake(struct connections *c, struct seat *s);
 int connections_work(struct connections *c, struct seat *s, uint64_t who);
 void connections_rest(struct connections *c, struct seat *s);
 /* The connection becomes another protocol: it keeps its seat, and its key, until it leaves.
- * -EAGAIN: such connections have half of the seats. */
+ * -EAGAIN: such connections have half of the seats, and three quarters of a key's and an address's:
+ * whoever forwards ports can still call the API. */
 int connections_upgrade(struct connections *c, struct seat *s);
 void connections_leave(struct connections *c, struct seat *s);
 /* Adds to *counts. */

@@ -116,7 +116,7 @@ TEST(work_is_bounded_by_key_and_without_one)
 
 TEST(an_upgraded_connection_keeps_its_seat_and_its_key)
 {
-    struct connections *c = table(4, 4, 2, 4);
+    struct connections *c = table(4, 4, 3, 4);
     struct seat s[5], *victim;
     uint64_t one = connections_who(c, "one"), other = connections_who(c, "other");
     for (size_t i = 0; i < 4; i++)
@@ -127,13 +127,37 @@ TEST(an_upgraded_connection_keeps_its_seat_and_its_key)
         connections_rest(c, &s[i]);
     }
     CHECK_EQ(enter(c, &s[4], "10.0.0.2", &victim), -EAGAIN); /* nobody waits */
-    CHECK_EQ(connections_work(c, &s[2], one), -EAGAIN);
     CHECK_OK(connections_work(c, &s[2], other));
     CHECK_EQ(connections_upgrade(c, &s[2]), -EAGAIN); /* half of the seats are for requests */
     connections_leave(c, &s[0]);
     CHECK_OK(connections_upgrade(c, &s[2]));
     CHECK_OK(connections_work(c, &s[3], one));
     leave_all(c, s, 4);
+}
+
+TEST(upgraded_connections_leave_some_of_a_key_s_and_an_address_s_to_requests)
+{
+    struct connections *c = table(100, 8, 4, 8);
+    struct seat s[9], *victim;
+    uint64_t one = connections_who(c, "one"), other = connections_who(c, "other");
+    for (size_t i = 0; i < 8; i++)
+        CHECK_OK(enter(c, &s[i], "10.0.0.1", &victim));
+    for (size_t i = 0; i < 4; i++)
+        CHECK_OK(connections_work(c, &s[i], one));
+    for (size_t i = 0; i < 3; i++)
+        CHECK_OK(connections_upgrade(c, &s[i]));
+    CHECK_EQ(connections_upgrade(c, &s[3]), -EAGAIN); /* the key's last is for requests */
+    connections_leave(c, &s[0]);
+    CHECK_OK(connections_upgrade(c, &s[3]));
+    for (size_t i = 4; i < 7; i++) {
+        CHECK_OK(connections_work(c, &s[i], other));
+        CHECK_OK(connections_upgrade(c, &s[i]));
+    }
+    CHECK_OK(connections_work(c, &s[7], connections_who(c, "third")));
+    CHECK_EQ(connections_upgrade(c, &s[7]), -EAGAIN); /* six of the address's eight */
+    CHECK_OK(enter(c, &s[0], "10.0.0.1", &victim));
+    CHECK_OK(connections_work(c, &s[0], one)); /* and calls go on */
+    leave_all(c, s, 8);
 }
 
 TEST(open_connections_are_counted_by_what_they_do)

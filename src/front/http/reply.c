@@ -339,7 +339,9 @@ int reply_upgrade(struct request *req, const char *protocol, reply_take_fn take,
     req->take = take; /* called at the latest when the request is over */
     req->take_arg = arg;
     if (connections_upgrade(req->endpoint->connections, &req->con->seat) < 0)
-        return err_name(err, EAGAIN, "capacity", "too many WebSockets are open; try again");
+        return err_name(err, EAGAIN, "capacity",
+                        "too many WebSockets are open, of all, of this key or from this address: "
+                        "what is left is for requests");
     req->close = true; /* no request follows, whatever comes of this */
     reply_header(req, "Upgrade", "%s", protocol);
     return queue(req, 101, NULL);
