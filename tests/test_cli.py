@@ -130,10 +130,10 @@ def test_who_leaves_a_terminal_leaves_the_program_running(daemon, api, end):
     before = {s["id"] for s in api.list(limit=1000)["sandboxes"]}
     t = Terminal(daemon, "run", "--image", "tiny", "-it", "--", "sh")
     t.expect(rb"# ")
-    t.type(b"mine=kept; echo o''k\n")
+    t.type(b"mine=" + (b"lost" if end else b"kept") + b"; echo o''k\n")
     t.expect(rb"ok")
     if end:
-        t.type(end)
+        t.type(b"mine=kept\n" + end)  # what is typed before the keys that leave is passed on, in one piece too
         t.expect(rb"warren attach \S+ 1")
         assert t.wait() == 0
     else:

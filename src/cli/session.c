@@ -22,6 +22,7 @@
 #define RETRY_FOR_MS 30000        /* a restart takes a second or two */
 #define LINGER_MS 200             /* for the end of the answer after the exit event */
 #define SIGNALS_QUEUED 8
+#define LEAVE_S 5 /* to pass on what was typed before the keys that leave */
 
 struct session {
     struct cli *cli;
@@ -38,6 +39,7 @@ struct session {
     char *output_path, *output_body, *input_path, *control_path, *control_body;
     char *in; /* 1 + INPUT_CHUNK bytes; what is being sent */
     struct leave leave;
+    bool leaving;  /* once what was typed before is passed on */
     bool in_ended; /* nothing more to send */
 
     unsigned char signals[SIGNALS_QUEUED]; /* to be passed on */
@@ -212,13 +214,13 @@ static void send_input(struct session *s, const char *p, size_t n)
     if (n == 0)
         s->input_path = api_query(s->input_path, "eof", "true");
     request_done(&s->input);
-    /* No time limit: the program may take as long as it likes to read. */
+    /* No time limit: the program may take as long as it likes to read; but nobody waits for it to leave. */
     s->input = (struct request){ .method = "POST",
                                  .path = s->input_path,
                                  .body = p,
                                  .body_len = n,
                                  .body_type = "application/octet-stream",
-                                 .timeout_s = -1 };
+                                 .timeout_s = s->leaving ? LEAVE_S : -1 };
     if (client_start(s->client, &s->input, &err) < 0)
         fail(s, &err);
 }
@@ -229,6 +231,14 @@ static void leave(struct session *s, int status)
     if (s->config->ret_left)
         *s->config->ret_left = s->process > 0;
     finish(s, status);
+}
+
+static void leave_program(struct session *s)
+{
+    term_restore();
+    cli_note("left; the program goes on, and `warren attach %s %" PRId64 "` comes back to it",
+             s->config->sandbox, s->process);
+    leave(s, 0);
 }
 
 static void read_input(struct session *s)
@@ -250,21 +260,20 @@ static void read_input(struct session *s)
     }
     char *at;
     size_t passed;
-    if (leave_typed(&s->leave, s->in, (size_t)n, &at, &passed)) {
-        term_restore();
-        cli_note("left; the program goes on, and `warren attach %s %" PRId64 "` comes back to it",
-                 s->config->sandbox, s->process);
-        leave(s, 0);
-    } else if (passed > 0) {
+    s->leaving = leave_typed(&s->leave, s->in, (size_t)n, &at, &passed);
+    if (passed > 0)
         send_input(s, at, passed);
-    }
+    else if (s->leaving)
+        leave_program(s);
 }
 
 static void on_input_done(struct session *s)
 {
     int r = s->input.result;
-    if (r == 0 || s->finished) {
+    if (r == 0 || s->finished || s->leaving) {
         request_done(&s->input);
+        if (s->leaving)
+            leave_program(s);
         return;
     }
     /* 409: it has ended, or closed its stdin; the rest of ours has no reader. A key typed into
@@ -406,8 +415,8 @@ static bool stdin_ready(void)
 static void loop(struct session *s)
 {
     while (!s->finished) {
-        bool want = s->config->input && !s->in_ended && !s->input.active && s->process > 0 &&
-                    s->output.active;
+        bool want = s->config->input && !s->in_ended && !s->leaving && !s->input.active &&
+                    s->process > 0 && s->output.active;
         struct curl_waitfd fds[2] = {
             { .fd = signals_fd(), .events = CURL_WAIT_POLLIN },
             { .fd = STDIN_FILENO, .events = CURL_WAIT_POLLIN },
