@@ -83,6 +83,13 @@ def test_one_attempt_as_a_table(victim):
     assert "mount-proc" in done.stdout and "held" in done.stdout and "1 held, 0 broke" in done.stdout
 
 
+def test_a_flood_of_output_is_seen_to_flow(victim):
+    """Its own word comes before the flood, of which only the latest is kept."""
+    done = victim.cli("attack", "--image", "tiny", "--json", "--only", "output-flood", timeout=harness.DEADLINE * 4)
+    seen = {a["name"]: a for a in json.loads(done.stdout)["attempts"]}["output-flood"]
+    assert seen["verdict"] == "held" and seen["why"].startswith("2 taken"), seen
+
+
 def test_a_signal_ends_it_and_nothing_is_left(victim):
     env = {**victim.cli_environment(), "WARREN_RUN": str(victim.run)}
     teams = lambda: {t["name"] for t in victim.api.ok("GET", "/v1/teams")["teams"]}  # noqa: E731

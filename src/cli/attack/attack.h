@@ -103,7 +103,7 @@ const char *talk_code(const json_t *answer); /* the error's code, or "" */
 char *talk_exec(struct client *c, const char *box, int *ret_code, const char *word, ...)
     __attribute__((sentinel));
 /* Start the program inside with these words and wait for its first line (the caller frees it).
- * The process number, or below zero. */
+ * The process number, or below zero: -ECHILD, it ended before; -ETIMEDOUT, it said nothing. */
 int64_t talk_start(struct client *c, const char *box, char **ret_line, const char *word, ...)
     __attribute__((sentinel));
 

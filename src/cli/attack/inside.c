@@ -188,6 +188,7 @@ void shared_run(struct attack *a, const struct inside_row *row, struct trial *t)
     _cleanup_free_ char *line = NULL;
     struct latency alone;
     char *box = NULL;
+    int64_t n = 0;
     if (!stage_blue_box(a, t))
         return;
     /* The limits of a client that asks for none. */
@@ -198,14 +199,17 @@ void shared_run(struct attack *a, const struct inside_row *row, struct trial *t)
     }
     if (latency_measure(a, a->blue_box, &alone) < 0)
         trial_error(t, "a neighbour's commands do not start, even alone");
-    else if (talk_start(a->red.client, box, &line, "hold", row->name, "40", NULL) < 0)
+    else if ((n = talk_start(a->red.client, box, &line, "hold", row->name, "40", NULL)) ==
+             -ETIMEDOUT)
+        trial_error(t, "it did not say what it took");
+    else if (n < 0)
         trial_held(t, "it was ended before it had anything"); /* such as out of memory */
     if (!t->said || t->verdict == TRIAL_HELD) {
-        const char *n = line ? strchr(line, '\t') : NULL;
+        const char *taken = line ? strchr(line, '\t') : NULL;
         neighbour(a, row, &alone, t);
         newcomer(a, t);
         trial_held(t, "%.*s taken; a neighbour still gets its own",
-                   n ? (int)strcspn(n + 1, "\t") : 4, n ? n + 1 : "none");
+                   taken ? (int)strcspn(taken + 1, "\t") : 4, taken ? taken + 1 : "none");
     }
     (void)stage_delete(a, &a->red, &box, t);
 }

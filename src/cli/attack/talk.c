@@ -99,6 +99,14 @@ static char *printed(struct client *c, const char *box, int64_t n)
     return text ? text : xstrdup("");
 }
 
+static bool has_ended(struct client *c, const char *box, int64_t n)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    _cleanup_free_ char *rest = xasprintf("/processes/%lld", (long long)n);
+    return talk_box(c, "GET", box, rest, NULL, &answer) != 200 ||
+           strcmp(member_text(answer, "state"), "running") != 0;
+}
+
 int64_t talk_start(struct client *c, const char *box, char **ret_line, const char *word, ...)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -111,12 +119,15 @@ int64_t talk_start(struct client *c, const char *box, char **ret_line, const cha
         return -EIO;
     int64_t n = member_int(answer, "process"), until = clock_mono_ms() + START_MS;
     while (clock_mono_ms() < until) {
+        bool ended = has_ended(c, box, n); /* before the look: what it printed last is seen */
         _cleanup_free_ char *text = printed(c, box, n);
         if (strchr(text, '\n')) {
             text[strcspn(text, "\n")] = '\0';
             *ret_line = take_ptr(text);
             return n;
         }
+        if (ended)
+            return -ECHILD;
         (void)usleep(20 * 1000);
     }
     return -ETIMEDOUT;
