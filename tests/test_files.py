@@ -2,6 +2,7 @@
 import gzip
 import hashlib
 import http.client
+import io
 import os
 import socket
 import subprocess
@@ -231,12 +232,23 @@ def head_of(daemon, files, path, length, **headers):
             f"Content-Length: {length}\r\n{more}\r\n").encode()
 
 
-def answer_of(sock):
-    """The next answer: its status. The body is read."""
-    reply = http.client.HTTPResponse(sock)
-    reply.begin()
-    reply.read()
-    return reply.status
+class Answers(io.BufferedReader):
+    """The answers of a connection, one after another; what was read too far is for the next."""
+
+    def __init__(self, sock):
+        super().__init__(socket.SocketIO(sock, "r"))
+
+    def makefile(self, mode):
+        return self
+
+    def close(self):
+        """An answer's end is not the connection's."""
+
+    def next(self):
+        reply = http.client.HTTPResponse(self)
+        reply.begin()
+        reply.read()
+        return reply.status
 
 
 def test_a_large_body_arrives_whole_in_whatever_pieces(daemon, files):
@@ -250,7 +262,8 @@ def test_a_large_body_arrives_whole_in_whatever_pieces(daemon, files):
             c.sendall(data[at:at + n])
             at += n
         c.sendall(data[at:] + head_of(daemon, files, "/srv/behind", 3) + b"end")
-        assert (answer_of(c), answer_of(c)) == (201, 201)
+        answers = Answers(c)
+        assert (answers.next(), answers.next()) == (201, 201)
     assert files.get("/srv/pieces") == data
     assert files.get("/srv/behind") == b"end"
 
@@ -269,9 +282,10 @@ def test_a_large_body_that_is_cut_leaves_the_old_file(daemon, files):
 def test_a_large_body_that_is_refused_is_read_and_the_connection_goes_on(daemon, files):
     files.put("/srv/there", b"old")
     with socket.create_connection(("127.0.0.1", daemon.port), timeout=DEADLINE) as c:
+        answers = Answers(c)
         for name, status in (("/srv/there", 412), ("/srv/new", 201)):
             c.sendall(head_of(daemon, files, name, 2_000_000, **{"If-None-Match": "*"}) + bytes(2_000_000))
-            assert answer_of(c) == status
+            assert answers.next() == status
     assert files.get("/srv/there") == b"old" and files.get("/srv/new") == bytes(2_000_000)
 
 
