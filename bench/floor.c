@@ -23,6 +23,7 @@
 
 #define FLOOR_UID_BASE 0x10000000u /* far from real users and from Warren's own ranges */
 #define FLOOR_UID_COUNT 65536u
+#define FLOOR_LANE_RANGES 1000u /* of ids, in turn */
 #define FLOOR_NAME_SIZE 32
 #define FLOOR_PATH_SIZE 64
 #define FLOOR_WAIT_MS 10000
@@ -34,7 +35,7 @@
 struct floor {
     int pool;
     bool btrfs;
-    unsigned round;
+    unsigned lane, round;
 };
 
 /* What the child could not do; sent up its socket, which exec closes. */
@@ -43,7 +44,7 @@ struct failure {
     int code;
 };
 
-int floor_new(const char *pool, struct floor **ret_floor, struct err *err)
+int floor_new(const char *pool, unsigned lane, struct floor **ret_floor, struct err *err)
 {
     _cleanup_(floor_freep) struct floor *f = NULL;
     struct statfs fs;
@@ -51,6 +52,7 @@ int floor_new(const char *pool, struct floor **ret_floor, struct err *err)
     f = calloc(1, sizeof(*f));
     if (!f)
         return err_set(err, ENOMEM, "cannot allocate the floor");
+    f->lane = lane;
     f->pool = open(pool, O_DIRECTORY | O_CLOEXEC);
     if (f->pool < 0)
         return err_set(err, errno, "cannot open pool '%s'", pool);
@@ -158,8 +160,9 @@ static _Noreturn void child(int sock, int out, char *const argv[])
 
     if (fd_recv_msg(sock, &byte, 1, &root, 1, &nfds) != 1 || nfds != 1)
         child_fail(sock, "receive the root");
-    CHILD_TRY(setresgid(0, 0, 0));
-    CHILD_TRY(setresuid(0, 0, 0));
+    /* Not by the C library, which would wait for the parent's other threads to do the same. */
+    CHILD_TRY(syscall(SYS_setresgid, 0, 0, 0));
+    CHILD_TRY(syscall(SYS_setresuid, 0, 0, 0));
     CHILD_TRY(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
     CHILD_TRY(syscall(SYS_move_mount, root, "", AT_FDCWD, "/mnt", MOVE_MOUNT_F_EMPTY_PATH));
     CHILD_TRY(chdir("/mnt"));
@@ -184,10 +187,11 @@ static int write_proc(pid_t pid, const char *file, const char *text)
 
 static int map_ids(const struct floor *f, pid_t pid)
 {
+    unsigned range = f->lane * FLOOR_LANE_RANGES + f->round % FLOOR_LANE_RANGES;
     char map[FLOOR_PATH_SIZE];
     int r;
 
-    (void)snprintf(map, sizeof(map), "0 %u %u", FLOOR_UID_BASE + f->round % 1000 * FLOOR_UID_COUNT,
+    (void)snprintf(map, sizeof(map), "0 %u %u", FLOOR_UID_BASE + range * FLOOR_UID_COUNT,
                    FLOOR_UID_COUNT);
     r = write_proc(pid, "uid_map", map);
     return r < 0 ? r : write_proc(pid, "gid_map", map);
@@ -315,7 +319,7 @@ int floor_once(struct floor *f, char *const argv[], double *ret_us, struct err *
     double start, end = 0;
     int r;
 
-    (void)snprintf(name, sizeof(name), "cell-%u", f->round++);
+    (void)snprintf(name, sizeof(name), "cell-%u-%u", f->lane, f->round++);
     start = now_us();
     r = upper_make(f, name, &upper);
     if (r < 0)

@@ -12,8 +12,9 @@
 struct floor;
 
 /* `pool` holds the image as pool/img; the caller is root in a mount namespace of its own,
- * entered before this call (a directory opened earlier cannot be cloned from). */
-int floor_new(const char *pool, struct floor **ret_floor, struct err *err);
+ * entered before this call (a directory opened earlier cannot be cloned from). Threads that run
+ * floors at once have one each, on lanes of their own. */
+int floor_new(const char *pool, unsigned lane, struct floor **ret_floor, struct err *err);
 void floor_free(struct floor *f);
 DEFINE_FREEP(struct floor *, floor_free)
 

@@ -154,6 +154,17 @@ double host_load(void)
     return load;
 }
 
+double host_busy_ms(void)
+{
+    _cleanup_file_ FILE *f = fopen("/proc/stat", "re");
+    unsigned long long user = 0, nice = 0, system = 0, idle, wait, irq = 0, soft = 0;
+
+    if (!f || fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
+                     &wait, &irq, &soft) != 7)
+        return 0;
+    return (double)(user + nice + system + irq + soft) * 1000 / (double)sysconf(_SC_CLK_TCK);
+}
+
 /* ---- what was left behind ---- */
 
 void host_ids_add(struct host_ids *ids, const char *id)

@@ -19,6 +19,7 @@ void host_memory(pid_t daemon, struct host_memory *ret_memory);
 unsigned host_tree_size(pid_t daemon);
 void host_line(char *out, size_t size); /* kernel, cores, memory: for the report's head */
 double host_load(void);                 /* the last minute's */
+double host_busy_ms(void); /* of all processors since the machine began, the kernel's work too */
 
 /* Names under `path` (down to `depth` directories) that contain one of the sorted ids; the first
  * one found is copied to `example`. A path that cannot be read counts nothing. */

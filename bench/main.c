@@ -12,6 +12,7 @@
 #include "e2b/sdk.h"
 #include "floor.h"
 #include "host.h"
+#include "pace.h"
 #include "peer.h"
 #include "report.h"
 #include "warren.h"
@@ -24,6 +25,10 @@
 #define FAILURES_MAX 3     /* in a row: then a contender is given up */
 #define ARGS_MAX 32
 #define BURST_LIVES 10 /* of each client, one after the other */
+#define PACE_CLIENTS 8
+#define PACE_TURNS 4
+#define MANY_FEW 10
+#define MANY_LIVES 60 /* timed beside the few, and as many beside the many */
 
 enum option_id {
     OPT_POOL = 1000,
@@ -37,6 +42,8 @@ enum option_id {
     OPT_POOL_SIZE,
     OPT_STORM,
     OPT_IDLE,
+    OPT_PACE,
+    OPT_MANY,
     OPT_BWRAP,
     OPT_RUNC,
     OPT_DOCKER,
@@ -48,7 +55,7 @@ enum option_id {
 
 struct bench {
     const char *pool, *only, *json, *key;
-    unsigned rounds, pool_size, storm_s, idle_n;
+    unsigned rounds, pool_size, storm_s, idle_n, pace_s, many_n;
     bool code, burst;
     int log_fd;
     struct crowd_daemon cold, warm; /* port 0: not there */
@@ -213,7 +220,7 @@ static bool present(const struct bench *b, enum row_id id)
 
 static int prepare(struct bench *b, struct err *err)
 {
-    int r = b->pool ? floor_new(b->pool, &b->floor, err) : 0;
+    int r = b->pool ? floor_new(b->pool, 0, &b->floor, err) : 0;
 
     if (r >= 0 && b->cold.port)
         r = http_open(&b->cold_http, b->cold.port, b->key, err);
@@ -261,6 +268,24 @@ static void run_crowds(struct bench *b)
         b->report.idle.wanted = b->idle_n;
         crowd_idle(&b->cold, &b->report.idle);
         sample_sort(&b->report.idle.exec);
+    }
+}
+
+static void run_paces(struct bench *b)
+{
+    struct pace *pace = &b->report.pace;
+    struct many *many = &b->report.many;
+
+    if (b->pace_s && b->pool && b->warm.port && (!b->only || strcmp(b->only, "pace") == 0)) {
+        *pace = (struct pace){ .clients = PACE_CLIENTS, .turns = PACE_TURNS, .seconds = b->pace_s };
+        fprintf(stderr, "bench: %u clients, and as many floors, %u turns of %u s\n", pace->clients,
+                pace->turns, pace->seconds);
+        pace_run(&b->warm, b->pool, pace);
+    }
+    if (b->many_n && b->pool && b->cold.port && (!b->only || strcmp(b->only, "many") == 0)) {
+        *many = (struct many){ .few = MANY_FEW, .many = b->many_n, .lives = MANY_LIVES };
+        fprintf(stderr, "bench: creates beside %u and %u sandboxes\n", many->few, many->many);
+        many_run(&b->cold, b->pool, many);
     }
 }
 
@@ -338,6 +363,8 @@ static int parse(struct bench *b, int argc, char *argv[])
         { "pool-size", required_argument, NULL, OPT_POOL_SIZE },
         { "storm", required_argument, NULL, OPT_STORM },
         { "idle", required_argument, NULL, OPT_IDLE },
+        { "pace", required_argument, NULL, OPT_PACE },
+        { "many", required_argument, NULL, OPT_MANY },
         { "bwrap", required_argument, NULL, OPT_BWRAP },
         { "runc", required_argument, NULL, OPT_RUNC },
         { "docker", required_argument, NULL, OPT_DOCKER },
@@ -369,6 +396,8 @@ static int parse(struct bench *b, int argc, char *argv[])
         case OPT_POOL_SIZE: b->pool_size = (unsigned)strtoul(optarg, NULL, 10); break;
         case OPT_STORM: b->storm_s = (unsigned)strtoul(optarg, NULL, 10); break;
         case OPT_IDLE: b->idle_n = (unsigned)strtoul(optarg, NULL, 10); break;
+        case OPT_PACE: b->pace_s = (unsigned)strtoul(optarg, NULL, 10); break;
+        case OPT_MANY: b->many_n = (unsigned)strtoul(optarg, NULL, 10); break;
         case OPT_BWRAP: parse_words(optarg, b->peers[ROW_BWRAP]); break;
         case OPT_RUNC: parse_words(optarg, b->peers[ROW_RUNC]); break;
         case OPT_DOCKER: parse_words(optarg, b->peers[ROW_DOCKER]); break;
@@ -408,6 +437,7 @@ int main(int argc, char *argv[])
         (void)warren_delete(&b.cold_http, b.live, NULL);
     if (b.burst)
         run_bursts(&b);
+    run_paces(&b);
     run_crowds(&b);
     b.report.load_after = host_load();
 

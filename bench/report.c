@@ -13,6 +13,8 @@
 #define TARGET_EXEC 1.5    /* x fork + exec + wait */
 #define TARGET_DOCKER 40.0 /* times faster than docker run */
 #define TARGET_IDLE_MIB 1.5
+#define TARGET_PACE 0.7      /* of the floor's lives a second */
+#define TARGET_MANY 1.2      /* x a create beside a few */
 #define TARGET_E2B 3.0       /* x the floor */
 #define TARGET_CODE_MS 150.0 /* from create to a cell's result */
 
@@ -25,7 +27,7 @@ struct verdict {
     bool known;
 };
 
-#define VERDICT_COUNT 10
+#define VERDICT_COUNT 12
 
 static double p50(const struct report *r, enum row_id id)
 {
@@ -39,6 +41,28 @@ static struct verdict ratio(const struct report *r, const char *name, const char
     bool known = x > 0 && y > 0;
 
     return (struct verdict){ name, what, known ? x / y : 0, bound, at_least, "x", known };
+}
+
+static void judge_pace(const struct report *r, struct verdict out[2])
+{
+    const struct pace *p = &r->pace;
+    const struct many *m = &r->many;
+    double few = sample_percentile(&m->create_few, 50);
+
+    out[0] = (struct verdict){ "pace_to_floor",
+                               "lives a second, to the floor's, 8 at once",
+                               p->floors > 0 ? p->ours / p->floors : 0,
+                               TARGET_PACE,
+                               true,
+                               "x",
+                               p->clients > 0 && !p->failures };
+    out[1] = (struct verdict){ "many_to_few",
+                               "create beside 1,000, to one beside 10",
+                               few > 0 ? sample_percentile(&m->create_many, 50) / few : 0,
+                               TARGET_MANY,
+                               false,
+                               "x",
+                               m->lives > 0 && !m->failures };
 }
 
 static void judge_e2b(const struct report *r, struct verdict out[3])
@@ -94,6 +118,7 @@ static void judge(const struct report *r, struct verdict out[VERDICT_COUNT])
                                "",
                                storm };
     judge_e2b(r, out + 7);
+    judge_pace(r, out + 10);
 }
 
 static bool reached(const struct verdict *v)
@@ -124,6 +149,31 @@ static void times_table(const struct report *r, FILE *out)
             fprintf(out, " %8.2fx", mid / unit);
         fputc('\n', out);
     }
+}
+
+static void pace_lines(const struct report *r, FILE *out)
+{
+    const struct pace *p = &r->pace;
+    const struct many *m = &r->many;
+
+    if (p->clients)
+        fprintf(
+            out,
+            "\n%u clients: %.0f sandboxes a second made, used and deleted (%.1f ms of processors "
+            "each); the floor and its end, %u at once: %.0f a second (%.1f ms)\n",
+            p->clients, p->ours, p->our_busy_ms, p->clients, p->floors, p->floor_busy_ms);
+    if (p->failures)
+        fprintf(out, "  %u failed: %s\n", p->failures, p->first_failure);
+    if (m->lives)
+        fprintf(out,
+                "\na create beside %u sandboxes: p50 %.2f ms, beside %u: %.2f ms (processors, with "
+                "its delete: %.1f and %.1f ms); the floor: %.2f and %.2f ms\n",
+                m->few, sample_percentile(&m->create_few, 50) / US_PER_MS, m->many,
+                sample_percentile(&m->create_many, 50) / US_PER_MS, m->busy_few_ms, m->busy_many_ms,
+                sample_percentile(&m->floor_few, 50) / US_PER_MS,
+                sample_percentile(&m->floor_many, 50) / US_PER_MS);
+    if (m->failures)
+        fprintf(out, "  failed: %s\n", m->first_failure);
 }
 
 static void crowd_lines(const struct report *r, FILE *out)
@@ -188,6 +238,7 @@ void report_table(const struct report *r, FILE *out)
     fprintf(out, "%s\n\n", r->host);
     times_table(r, out);
     burst_lines(r, out);
+    pace_lines(r, out);
     crowd_lines(r, out);
     fprintf(out, "\n%-44s %12s %14s\n", "targets", "measured", "target");
     judge(r, v);
@@ -267,6 +318,28 @@ static void json_crowds(const struct report *r, FILE *f)
             sample_percentile(&i->exec, 50) / US_PER_MS);
 }
 
+static void json_paces(const struct report *r, FILE *f)
+{
+    const struct pace *p = &r->pace;
+    const struct many *m = &r->many;
+
+    if (p->clients)
+        fprintf(f,
+                "  \"pace\": {\"clients\": %u, \"a_second\": %.2f, \"floors_a_second\": %.2f, "
+                "\"busy_ms\": %.2f, \"floor_busy_ms\": %.2f, \"failures\": %u},\n",
+                p->clients, p->ours, p->floors, p->our_busy_ms, p->floor_busy_ms, p->failures);
+    if (m->lives)
+        fprintf(f,
+                "  \"many\": {\"few\": %u, \"many\": %u, \"create_few_ms\": %.3f, "
+                "\"create_many_ms\": %.3f, \"floor_few_ms\": %.3f, \"floor_many_ms\": %.3f, "
+                "\"busy_few_ms\": %.2f, \"busy_many_ms\": %.2f, \"failures\": %u},\n",
+                m->few, m->many, sample_percentile(&m->create_few, 50) / US_PER_MS,
+                sample_percentile(&m->create_many, 50) / US_PER_MS,
+                sample_percentile(&m->floor_few, 50) / US_PER_MS,
+                sample_percentile(&m->floor_many, 50) / US_PER_MS, m->busy_few_ms, m->busy_many_ms,
+                m->failures);
+}
+
 static void json_bursts(const struct report *r, FILE *f)
 {
     static const char *const names[BURST_COUNT] = { "raw_10", "raw_100", "sdk_10", "sdk_100" };
@@ -300,6 +373,7 @@ int report_json(const struct report *r, const char *path)
             r->load_after);
     json_rows(r, f);
     json_crowds(r, f);
+    json_paces(r, f);
     json_bursts(r, f);
     fputs("  \"targets\": {", f);
     judge(r, v);

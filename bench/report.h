@@ -8,6 +8,7 @@
 
 #include "crowd.h"
 #include "e2b/life.h"
+#include "pace.h"
 #include "sample.h"
 
 enum row_id {
@@ -40,6 +41,8 @@ struct report {
     struct row rows[ROW_COUNT];
     struct crowd_storm storm;             /* clients 0: not run */
     struct crowd_idle idle;               /* wanted 0: not run */
+    struct pace pace;                     /* clients 0: not run */
+    struct many many;                     /* lives 0: not run */
     struct e2b_burst bursts[BURST_COUNT]; /* clients 0: not run */
     char host[160];
     double load_before, load_after;
