@@ -19,6 +19,7 @@
 #define RESERVE_MAX (16 * GIB) /* and no more than this, however large the disk is */
 #define RESERVE_SHARE 2        /* a wanted one is at most half an area */
 #define LOW_TIMES 3            /* warn when less than so many reserves are free */
+#define LEAVE_PARTS 10         /* of a reserve: so much more is free when a level is left */
 #define FRESH_US 10000000      /* the job looks twice in that time */
 #define SIZE_TEXT 16
 
@@ -42,10 +43,14 @@ uint64_t disk_reserve(uint64_t size, uint64_t wanted)
 
 enum disk_level disk_judge(const struct disk_room *room)
 {
-    return room->size == 0                          ? DISK_OK
-           : room->free <= room->reserve            ? DISK_FULL
-           : room->free < LOW_TIMES * room->reserve ? DISK_LOW
-                                                    : DISK_OK;
+    uint64_t more = room->reserve / LEAVE_PARTS;
+    if (room->size == 0)
+        return DISK_OK;
+    if (room->free <= room->reserve + (room->level == DISK_FULL ? more : 0))
+        return DISK_FULL;
+    if (room->free < LOW_TIMES * room->reserve + (room->level != DISK_OK ? more : 0))
+        return DISK_LOW;
+    return DISK_OK;
 }
 
 /* ---- reading ---- */
@@ -71,6 +76,12 @@ static void judge(struct disk_reading *d, uint64_t wanted)
     d->level = d->areas[d->worst].level;
 }
 
+static void set_area(struct disk_room *a, uint64_t size, uint64_t free_bytes)
+{
+    a->size = size;
+    a->free = free_bytes;
+}
+
 static void read_now(struct core *core, struct disk_reading *d)
 {
     const struct keeper_request ask = { .version = KEEPER_VERSION, .op = KEEPER_ROOM };
@@ -78,13 +89,12 @@ static void read_now(struct core *core, struct disk_reading *d)
     struct statvfs vfs;
     if (keeper_ask(core, &ask, &reply, NULL) >= 0) {
         d->room = reply.room;
-        d->areas[DISK_POOL] =
-            (struct disk_room){ .size = reply.room.pool_bytes, .free = reply.room.pool_free_bytes };
+        set_area(&d->areas[DISK_POOL], reply.room.pool_bytes, reply.room.pool_free_bytes);
         metadata_of(&reply.room, &d->areas[DISK_METADATA]);
     }
     if (core->blobs.dir >= 0 && fstatvfs(core->blobs.dir, &vfs) == 0)
-        d->areas[DISK_DATA] = (struct disk_room){ .size = (uint64_t)vfs.f_blocks * vfs.f_frsize,
-                                                  .free = (uint64_t)vfs.f_bavail * vfs.f_frsize };
+        set_area(&d->areas[DISK_DATA], (uint64_t)vfs.f_blocks * vfs.f_frsize,
+                 (uint64_t)vfs.f_bavail * vfs.f_frsize);
     judge(d, core->disk.reserve_bytes);
 }
 

@@ -54,4 +54,6 @@ const char *disk_area_name(enum disk_area area);
 
 /* The reserve of an area of that size; wanted 0: the usual. */
 uint64_t disk_reserve(uint64_t size, uint64_t wanted);
+/* room->level is the one before: to leave it takes a tenth of the reserve more, so that nothing is told
+ * over and over at a border. */
 enum disk_level disk_judge(const struct disk_room *room);

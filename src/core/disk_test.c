@@ -33,6 +33,22 @@ TEST(a_disk_is_low_at_three_reserves_and_full_at_one)
     }
 }
 
+TEST(a_level_is_left_with_a_little_more_than_it_was_entered_with)
+{
+    struct disk_room room = { .size = 2000, .free = 100, .reserve = 100 };
+    room.level = disk_judge(&room);
+    CHECK_EQ(room.level, DISK_FULL);
+    room.free = 110;
+    CHECK_EQ(disk_judge(&room), DISK_FULL);
+    room.free = 111;
+    room.level = disk_judge(&room);
+    CHECK_EQ(room.level, DISK_LOW);
+    room.free = 309;
+    CHECK_EQ(disk_judge(&room), DISK_LOW);
+    room.free = 310;
+    CHECK_EQ(disk_judge(&room), DISK_OK);
+}
+
 static int create(struct world *w, struct sandbox *ret_s, struct err *err)
 {
     struct sandbox_spec spec;
