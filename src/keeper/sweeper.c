@@ -20,7 +20,8 @@
 #define SWEEP 's'
 #define BURY 'b'
 #define FLUSH 'f'
-#define BURY_AFTER_MS 200       /* how many roots go together when sandboxes are deleted in a row */
+#define BURY_AFTER_MS 1000      /* how many roots go together when sandboxes are deleted in a row */
+#define NICER 5                 /* than the keeper */
 #define BURY_STACK (128 * 1024) /* of a thread that calls close */
 #define DIRTY_MAX 256           /* beyond, the kernel does it in its own time */
 #define FLUSH_AFTER_MS 2000     /* what is resumed or removed by then is not written for nothing */
@@ -141,7 +142,8 @@ static _Noreturn void run(int sock, struct storage *storage)
     static struct dead dead;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_NAME, "keeper-sweeper");
-    (void)setpriority(PRIO_PROCESS, 0, 5); /* what users wait for comes first */
+    /* What users wait for comes first, however nice the keeper was started. */
+    (void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICER);
     storage_empty_trash(storage);
     for (;;) {
         bool sweep = false;

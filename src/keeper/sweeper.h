@@ -3,7 +3,7 @@
  *
  * Dropping the last reference to a sandbox's root writes the whole pool out, and deleting a
  * subvolume takes its time; neither may hold the keeper up, nor may 1 GiB of memory on its way to the
- * disk. The roots of sandboxes that were deleted within a moment go together: that is one writing for
+ * disk. The roots of sandboxes that were deleted within a second go together: that is one writing for
  * all of them. The trash directory is the truth: a sweeper that dies is started again and finds its work there. */
 #pragma once
 #include <sys/types.h>
