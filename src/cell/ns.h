@@ -27,6 +27,9 @@ DEFINE_FREEP(struct ns_host *, ns_host_free)
 /* A descriptor of warren-init to run, as it is in the file `fd`; owned. The host's own if it is the same. */
 int ns_host_program(const struct ns_host *host, int fd, int *ret_fd, struct err *err);
 
+/* Another warren-init has another one. */
+uint64_t ns_host_init_id(const struct ns_host *host);
+
 #define NS_SHM_BYTES (64ull * 1024 * 1024) /* what /dev/shm holds without a memory limit */
 
 struct ns_spec {

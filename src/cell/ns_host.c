@@ -250,6 +250,18 @@ static int seal_init(const char *path, int *ret_fd, struct err *err)
     return 0;
 }
 
+/* FNV-1a: nobody else chooses what is read. */
+static uint64_t contents_id(int fd)
+{
+    unsigned char chunk[16384];
+    uint64_t id = 0xcbf29ce484222325u;
+    ssize_t n;
+    for (off_t at = 0; (n = pread(fd, chunk, sizeof(chunk), at)) > 0; at += n)
+        for (ssize_t i = 0; i < n; i++)
+            id = (id ^ chunk[i]) * 0x100000001b3u;
+    return id;
+}
+
 int ns_host_new(const char *init_path, const char *furniture, struct ns_host **ret_host,
                 struct err *err)
 {
@@ -275,6 +287,7 @@ int ns_host_new(const char *init_path, const char *furniture, struct ns_host **r
     h->boots = open_in(AT_FDCWD, NS_BOOT_DIR, err);
     if (h->boots < 0)
         return h->boots;
+    h->init_id = contents_id(h->init_fd);
     find_masks(h);
     *ret_host = take_ptr(h);
     return 0;
@@ -290,6 +303,11 @@ static bool same_contents(int a, int b)
         if (n < (ssize_t)sizeof(x))
             return true;
     }
+}
+
+uint64_t ns_host_init_id(const struct ns_host *h)
+{
+    return h->init_id;
 }
 
 int ns_host_program(const struct ns_host *h, int fd, int *ret_fd, struct err *err)

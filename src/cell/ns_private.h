@@ -42,6 +42,7 @@ struct ns_word {
 struct ns_host {
     int init_fd; /* sealed; not readable by anyone, so no process of it can be traced */
     int boots;   /* the directory of boot ids (ns_boot.h) */
+    uint64_t init_id;
     struct sock_fprog *filter;
     struct seccomp_cookie cookie;
     struct ns_mask masks[NS_MASKS_MAX]; /* those that exist on this host */

@@ -2,7 +2,7 @@
  *
  * It is a checkpoint with memory of a sandbox that was booted for nobody, with nothing but what the template says: no
  * create's environment, token or binding is in it. Its row names the template's version in the place of a sandbox, and
- * as its comment the kernel and the CRIU that it was written with. It belongs to the template's owner, counts for that
+ * as its comment the kernel, CRIU and warren-init that it was written with. It belongs to the template's owner, counts for that
  * team's disk, and is in no list. When one is made and which creates are copies is for shelf.c to say. Calls block for as
  * long as the keeper takes. */
 #pragma once
@@ -10,7 +10,7 @@
 
 #define MEMORY_HOST_SIZE 512
 
-/* Who could read it: the kernel and CRIU. -EOPNOTSUPP, memory_unsupported: nobody here. */
+/* Whose it would be: the kernel, CRIU and warren-init here. -EOPNOTSUPP, memory_unsupported: nobody here. */
 int template_memory_host(struct core *core, char ret_host[MEMORY_HOST_SIZE], struct err *err);
 /* The one of that version, on that tree, that this host can read; others of the version are removed. False: none. */
 bool template_memory_find(struct core *core, const char *version, const char *tree,

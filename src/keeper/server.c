@@ -249,7 +249,7 @@ static void answer_probe(struct conn *c)
     struct keeper *k = c->k;
     struct storage_facts f;
     storage_facts(k->storage, &f);
-    struct keeper_reply reply = { .probe = KEEPER_HAS_IDMAP };
+    struct keeper_reply reply = { .probe = KEEPER_HAS_IDMAP, .init_id = ns_host_init_id(k->ns) };
     look_at_room(k, &reply.room);
     static const uint32_t flags[CGROUP_CONTROLLERS] = { KEEPER_HAS_MEMORY, KEEPER_HAS_CPU,
                                                         KEEPER_HAS_PIDS };

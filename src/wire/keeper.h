@@ -191,5 +191,6 @@ struct keeper_reply {
     uint32_t probe;                     /* PROBE: enum keeper_probe_flag */
     struct keeper_room room;            /* PROBE, ROOM */
     char memory_text[KEEPER_TEXT_SIZE]; /* PROBE: which CRIU, or why memory cannot be kept */
+    uint64_t init_id;                   /* PROBE: another warren-init has another one */
     char volume[ID_SIZE]; /* WATCH: the server of that bucket in cell `id` is gone, not the cell */
 };
