@@ -276,7 +276,8 @@ TEST(files_that_cannot_be_put_back_are_a_checkpoint)
     world_restart(w, 0);
     CHECK_OK(checkpoint_list(w->core, "default", s.id, &list, &n, NULL));
     CHECK_EQ(n, 2);
-    size_t kept = strcmp(list[0].reason, "restore") == 0 ? 0 : 1; /* both may be of one millisecond */
+    size_t kept =
+        strcmp(list[0].reason, "restore") == 0 ? 0 : 1; /* both may be of one millisecond */
     CHECK_STR(list[kept].reason, "restore");
     CHECK_OK(checkpoint_restore(w->core, "default", s.id, list[kept].id, false, &t, &err));
     checkpoint_list_free(list, n);

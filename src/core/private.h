@@ -201,8 +201,8 @@ struct shelf {                    /* what is kept ready of one kind */
         unsigned failures;    /* to make one that can be copied, in a row */
         unsigned lost;        /* copies that failed, in a row */
     } memory;
-    bool by_use;              /* only for a while after each use */
-    int64_t until_ms;         /* that while's end; 0: it is not used */
+    bool by_use;      /* only for a while after each use */
+    int64_t until_ms; /* that while's end; 0: it is not used */
 };
 
 struct pool {
@@ -226,7 +226,7 @@ struct pool {
     pthread_cond_t warm_wake;
     pthread_t warmer;
     bool warmer_started, images_changed,
-        memoryless; /* the last: this host keeps none, and the log says so */
+        memoryless;    /* the last: this host keeps none, and the log says so */
     int64_t by_use_ms; /* how long a used shelf is kept filled */
     char warming[KEEPER_IMAGE_SIZE], warming_key[ID_SIZE];
     _Atomic bool warm_cancel;
