@@ -373,8 +373,9 @@ class Daemon:
         env["ASAN_OPTIONS"] = sanitizer + ":detect_leaks=1:detect_stack_use_after_return=0"
         env["UBSAN_OPTIONS"] = sanitizer + ":print_stacktrace=1"
         env["TSAN_OPTIONS"] = sanitizer + ":second_deadlock_stack=1:die_after_fork=0"
+        env["WARREN_DEFAULT_REGISTRY"] = "none"  # tests ask nobody but this machine
         env.update(self.env)
-        return env
+        return {name: value for name, value in env.items() if value is not None}
 
     def command(self, program, *args):
         # ThreadSanitizer needs the address space that it expects.

@@ -120,7 +120,8 @@ def test_a_default_registry_stands_in(upstream, tiny_layer):
 
 
 def test_docker_hub_is_the_default_registry(tiny_layer):
-    with contextlib.closing(harness.Daemon("--registry-allow", "elsewhere.example")) as d:
+    unset = {"WARREN_DEFAULT_REGISTRY": None}
+    with contextlib.closing(harness.Daemon("--registry-allow", "elsewhere.example", env=unset)) as d:
         d.api.ok("POST", "/v1/teams", {"name": "guests"})
         key = d.api.ok("POST", "/v1/keys", {"name": "k", "team": "guests", "role": "member"})
         guest = d.api.with_key(key["key"])
