@@ -65,7 +65,7 @@ static bool take_one(struct bucket *b, int64_t per_s, int64_t burst)
     return true;
 }
 
-/* Whoever is refused a thousand times a second learns nothing from the thousandth line. */
+/* A refusal that repeats a thousand times a second needs one line, not a thousand. */
 static bool may_tell(struct network *n)
 {
     return take_one(&n->records, RECORDS_PER_S, RECORDS_BURST);

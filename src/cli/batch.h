@@ -1,6 +1,6 @@
 /* batch - one request for each of many names, some of them on their way at once.
  *
- * What comes of each is told in the order of the names, whichever was answered first. Blocks until
+ * Results are told in the order of the names, whichever was answered first. Blocks until
  * the last one is told. */
 #pragma once
 #include "cli/cli.h"

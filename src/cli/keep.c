@@ -64,7 +64,7 @@ static int lock(int dir)
     return 0;
 }
 
-/* What is in the file, if it is the caller's alone; else nothing. */
+/* Read the file if only the caller can read it; otherwise return nothing. */
 static json_t *read_keys(int dir)
 {
     struct stat st;

@@ -55,7 +55,7 @@ enum disk_level disk_judge(const struct disk_room *room)
 
 /* ---- reading ---- */
 
-/* What may still become metadata, and how much of that is free. */
+/* The size of metadata, the room that may still become metadata included, and how much of that is free. */
 static void metadata_of(const struct keeper_room *k, struct disk_room *ret)
 {
     uint64_t used = k->metadata_used_bytes + k->metadata_kept_bytes;

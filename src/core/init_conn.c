@@ -175,7 +175,7 @@ int init_conn_begin_frame(struct init_conn *c, const struct wire_header *h, cons
     return r == -ECONNRESET ? 0 : r;
 }
 
-/* What is in the pipe, to init. */
+/* Move the pipe's bytes to init. */
 static int empty_pipe(struct init_conn *c, int pipe, size_t n, int timeout_ms)
 {
     int64_t deadline = deadline_of(timeout_ms);

@@ -63,7 +63,7 @@ struct shelf *shelf_memory_neediest(struct pool *p, int64_t now, int64_t *ret_at
     return NULL;
 }
 
-/* It is said once, and why; how often it is tried again is nobody's concern. */
+/* Log the first failure and its reason; later tries fail the same way. */
 static void note_failure(struct shelf *s, bool passes, const struct err *err)
 {
     struct shelf_memory *m = &s->memory;

@@ -306,7 +306,7 @@ static int write_all(int file, const char *p, size_t n)
     return 0;
 }
 
-/* What is in the pipe, into a file that takes no pages (one that is appended to). */
+/* Copy the pipe's bytes into a file that splice cannot write (one that is appended to). */
 static int copy_pipe(struct talk *t, int file, size_t n)
 {
     t->in_at = t->in_n = 0; /* nothing is buffered: it would have gone first */
