@@ -181,7 +181,7 @@ static int queue(struct request *req, unsigned status, const char *type)
     if (req->status)
         return -EALREADY;
     req->status = req->forced_status ? req->forced_status : status;
-    req->type = type;
+    (void)snprintf(req->type, sizeof(req->type), "%s", type ? type : "");
     return 0;
 }
 

@@ -122,7 +122,7 @@ static int put_by_status(const struct request *req, struct buf *b)
 static int put_headers(const struct request *req, struct buf *b)
 {
     int r = put_date(b);
-    if (r >= 0 && req->type)
+    if (r >= 0 && req->type[0])
         r = put(b, "Content-Type", req->type);
     if (r >= 0 && req->negotiated)
         r = put(b, "Vary", "Accept-Encoding");

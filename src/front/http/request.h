@@ -71,7 +71,7 @@ struct request {
     bool crowded;    /* refused for want of room: read nothing more */
     bool until_end;  /* the end of the connection ends the body: HTTP/1.0 */
     /* the answer, until it is sent: one of content and reader, or neither */
-    const char *type; /* NULL: no Content-Type */
+    char type[REQUEST_REPLY_VALUE]; /* "": no Content-Type */
     bool negotiated, packed;
     struct buf content;
     const struct reply_reader *reader;
