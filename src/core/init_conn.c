@@ -183,7 +183,6 @@ static int empty_pipe(struct init_conn *c, int pipe, size_t n, int timeout_ms)
         ssize_t sent = splice(pipe, NULL, c->fd, NULL, n, SPLICE_F_NONBLOCK);
         if (sent > 0) {
             n -= (size_t)sent;
-            deadline = deadline_of(timeout_ms);
         } else if (sent == 0 || errno == EAGAIN) {
             struct pollfd pf = { .fd = c->fd, .events = POLLOUT };
             int r = poll(&pf, 1, left_ms(deadline));
@@ -212,8 +211,8 @@ static ssize_t fill_pipe(int from, int pipe, size_t n)
 
 /* Wait for the first bytes before the frame begins, so that one who stops between two frames breaks
  * none off. */
-int init_conn_pass(struct init_conn *c, enum wire_type type, int from, size_t n, const int pipe[2],
-                   int from_ms, int timeout_ms, size_t *ret_taken)
+static int pass_frame(struct init_conn *c, enum wire_type type, int from, size_t n,
+                      const int pipe[2], int from_ms, int timeout_ms, size_t *ret_taken)
 {
     unsigned char head[WIRE_HEADER_SIZE];
     struct iovec iov = { head, sizeof(head) };
@@ -243,6 +242,20 @@ int init_conn_pass(struct init_conn *c, enum wire_type type, int from, size_t n,
             return r;
     }
     return 0;
+}
+
+/* splice waits for room in a socket whatever its flags say, unless the socket itself does not wait: a sandbox that
+ * stops its file worker would hold the caller for ever. */
+int init_conn_pass(struct init_conn *c, enum wire_type type, int from, size_t n, const int pipe[2],
+                   int from_ms, int timeout_ms, size_t *ret_taken)
+{
+    *ret_taken = 0;
+    int r = fd_set_nonblock(c->fd, true);
+    if (r < 0)
+        return r;
+    r = pass_frame(c, type, from, n, pipe, from_ms, timeout_ms, ret_taken);
+    int back = fd_set_nonblock(c->fd, false);
+    return r < 0 ? r : back;
 }
 
 int init_conn_begin(struct init_conn *c, enum wire_type type, const void *p, size_t n,

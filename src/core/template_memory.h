@@ -1,6 +1,6 @@
 /* template_memory - the ready state of a template, kept with its memory, so that creates are copies of it.
  *
- * It is a checkpoint with memory of a sandbox that was booted for nobody, with nothing but what the template says: no
+ * The state is a checkpoint with memory of a sandbox that was booted for nobody, with nothing but the template's own: no
  * create's environment, token or binding is in it. Its row names the template's version in the place of a sandbox, and
  * as its comment the kernel, CRIU and warren-init that it was written with. It belongs to the template's owner, counts for that
  * team's disk, and is in no list. When one is made and which creates are copies is for shelf.c to say. Calls block for as
