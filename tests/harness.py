@@ -94,10 +94,12 @@ class Stream:
 
     def until(self, **want):
         """The first event that has these members."""
+        seen = []
         for event in self:
             if all(event.get(k) == v for k, v in want.items()):
                 return event
-        raise AssertionError(f"the stream ended without {want}")
+            seen = [*seen, str(event)[:500]][-5:]
+        raise AssertionError(f"the stream ended without {want}; its last events: {seen}")
 
     def close(self):
         # The response holds the socket too; a half-read one would keep it open.

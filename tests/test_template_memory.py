@@ -107,7 +107,7 @@ def test_creates_are_copies_with_what_is_their_own(api, template, make):
     # What was brought back boots like any other when it is started again.
     api.ok("POST", f"/v1/sandboxes/{one['id']}/stop")
     api.ok("POST", f"/v1/sandboxes/{one['id']}/start")
-    assert born(api, one["id"]) != seen[0]
+    until(lambda: born(api, one["id"]) != seen[0], "the start command to draw its number")  # the file of before was there
     assert listed(api) == before  # what the template keeps is in no list
 
 

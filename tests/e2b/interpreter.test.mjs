@@ -180,7 +180,11 @@ test('runCode timeoutMs :: code over its time is a TimeoutError, and interrupted
 })
 
 test('runCode requestTimeoutMs :: a call over its time is a TimeoutError', async () => {
-  await assert.rejects(python('1', { requestTimeoutMs: 1 }), TimeoutError)
+  // One alone may be answered within a millisecond; twenty at once are not.
+  const calls = await Promise.allSettled(Array.from({ length: 20 }, () => python('1', { requestTimeoutMs: 1 })))
+  const late = calls.filter((call) => call.status === 'rejected')
+  assert.ok(late.length > 0)
+  for (const call of late) assert.ok(call.reason instanceof TimeoutError, String(call.reason))
 })
 
 test('runCode language :: names are taken in any case, and by their short forms', async () => {
