@@ -49,3 +49,15 @@ TEST(what_was_packed_can_be_unpacked)
     CHECK_MEM(back, text, sizeof(text));
     (void)inflateEnd(&z);
 }
+
+TEST(answers_of_any_length_are_packed_in_the_room_they_are_given)
+{
+    static const size_t lengths[] = { 1, 1024, 150000, 256 << 10, 3 << 20 };
+
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        _cleanup_free_ char *text = calloc(1, lengths[i]);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(GZIP_ROOM(lengths[i]));
+        CHECK(text != NULL);
+        CHECK_OK(gzip_pack(text, lengths[i], &b));
+    }
+}

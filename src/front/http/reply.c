@@ -188,7 +188,7 @@ static int queue(struct request *req, unsigned status, const char *type)
 /* True if the text was exchanged for its compressed form. */
 static bool pack(const struct request *req, struct buf *text)
 {
-    _cleanup_(buf_done) struct buf small = BUF_INIT(text->len + 64);
+    _cleanup_(buf_done) struct buf small = BUF_INIT(GZIP_ROOM(text->len));
     if (text->len < GZIP_MIN || !gzip_accepted(request_header(req, "Accept-Encoding")) ||
         gzip_pack(text->data, text->len, &small) < 0 || small.len >= text->len)
         return false;
