@@ -328,6 +328,16 @@ def test_no_host_path_shows_in_the_mounts(api, daemon, cell):
     assert str(daemon.dir) not in api.out(cell, "cat /proc/mounts /proc/1/cgroup /proc/self/cgroup")
 
 
+def test_control_groups_show_no_name_of_the_host(api):
+    """Of a cell that was made, and of one that came back from its memory."""
+    cell = api.create(image="tiny")["id"]
+    for _ in range(2):
+        groups = [line.split(":", 2) for line in api.out(cell, ["cat", "/proc/self/cgroup"]).split()]
+        assert groups and all(path == "/" for n, _, path in groups if n != "0"), groups
+        api.ok("POST", f"/v1/sandboxes/{cell}/pause")
+    api.delete(cell)
+
+
 def test_the_devices_are_the_harmless_ones(api, cell):
     names = set(api.out(cell, ["ls", "/dev"]).split())
     assert names <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd",

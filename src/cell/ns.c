@@ -193,7 +193,7 @@ int ns_release(struct ns_cell *cell, const struct ns_spec *spec, struct err *err
 {
     struct ns_word word = { .word = NS_WORD_GROUPS };
     int late[NS_LATE_MAX] = { spec->cgroup->oom }, fds[NS_LATE_MAX];
-    memcpy(late + 1, spec->cgroup->procs, sizeof(spec->cgroup->procs));
+    memcpy(late + NS_LATE_PROCS, spec->cgroup->procs, sizeof(spec->cgroup->procs));
     memcpy(late + NS_LATE_INIT, spec->cgroup->init_procs, sizeof(spec->cgroup->init_procs));
     size_t n = 0;
     for (size_t i = 0; i < NS_LATE_MAX; i++) {

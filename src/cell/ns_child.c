@@ -293,6 +293,20 @@ static int join_groups(const int procs[CGROUP_CONTROLLERS], struct err *err)
     return 0;
 }
 
+/* A cgroup namespace begins where its maker is. Make it in the workload's groups, so that processes see
+ * themselves at the root and no name of the host's. */
+static int settle_in_groups(const struct ns_spec *spec, const int late[NS_LATE_MAX],
+                            struct err *err)
+{
+    int r = 0;
+    if (spec->cgroup->ns < 0) {
+        r = join_groups(late + NS_LATE_PROCS, err);
+        if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
+            r = err_set(err, errno, "cannot make a cgroup namespace");
+    }
+    return r < 0 ? r : join_groups(late + NS_LATE_INIT, err);
+}
+
 static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, int status_fd,
                 struct err *err)
 {
@@ -307,8 +321,6 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
     (void)await(go_fd, NS_WORD_MAPPED, &word, fds);
     if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 || setsid() < 0)
         return err_set(err, errno, "cannot become root inside");
-    if (spec->cgroup->ns < 0 && unshare(CLONE_NEWCGROUP) < 0)
-        return err_set(err, errno, "cannot make a cgroup namespace");
     int r = ns_time_enter(err);
     if (r < 0)
         return r;
@@ -326,14 +338,14 @@ static int live(const struct ns_host *h, const struct ns_spec *spec, int go_fd, 
     if (await(go_fd, NS_WORD_ROOT, &word, fds) != 1)
         return err_set(err, EPROTO, "no root came with the word");
     r = enter_root(&parts, fds[0], err);
-    if (r == 0)
-        r = install_filters(h, spec, err);
     if (r < 0)
         return r;
     size_t nfds = await(go_fd, NS_WORD_GROUPS, &word, fds), next = 0;
     for (size_t i = 0; i < NS_LATE_MAX; i++)
         late[i] = word.has[i] && next < nfds ? fds[next++] : -1;
-    r = join_groups(late + NS_LATE_INIT, err);
+    r = settle_in_groups(spec, late, err);
+    if (r == 0)
+        r = install_filters(h, spec, err);
     return r < 0 ? r : become_init(h, spec, late, status_fd, err);
 }
 

@@ -31,7 +31,8 @@ struct ns_mask {
 #define NS_WORD_ROOT 'r'   /* here is your root */
 #define NS_WORD_GROUPS 'g' /* here are your groups: join them and run */
 
-#define NS_LATE_INIT (1 + CGROUP_CONTROLLERS) /* from here on: pid 1's own */
+#define NS_LATE_PROCS 1 /* the v1 groups of the workload, behind its count of OOM kills */
+#define NS_LATE_INIT (NS_LATE_PROCS + CGROUP_CONTROLLERS) /* from here on: pid 1's own */
 #define NS_LATE_MAX (NS_LATE_INIT + CGROUP_CONTROLLERS)
 
 struct ns_word {

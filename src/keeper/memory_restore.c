@@ -452,14 +452,14 @@ static int find_place(const struct cgroup_fds *fds, struct starter_place *ret_pl
     if (ret_fds[0] < 0 || ret_fds[1] < 0)
         return err_set(err, errno, "cannot open the sandbox's groups");
     int r = starter_place_add(ret_place, STARTER_GROUP, ret_fds[0]);
+    for (size_t i = 0; r == 0 && i < CGROUP_CONTROLLERS; i++)
+        if (fds->procs[i] >= 0)
+            r = starter_place_add(ret_place, STARTER_GROUP, fds->procs[i]);
     if (r == 0)
         r = starter_place_add(ret_place, fds->ns >= 0 ? STARTER_NAMESPACE : STARTER_CGROUP_NS,
                               fds->ns);
     if (r == 0)
         r = starter_place_add(ret_place, STARTER_GROUP, ret_fds[1]);
-    for (size_t i = 0; r == 0 && i < CGROUP_CONTROLLERS; i++)
-        if (fds->procs[i] >= 0)
-            r = starter_place_add(ret_place, STARTER_GROUP, fds->procs[i]);
     return r < 0 ? err_set(err, -r, "the sandbox has too many groups") : 0;
 }
 
