@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from harness import DEADLINE
+from harness import DEADLINE, until
 
 
 class Slow(http.server.BaseHTTPRequestHandler):
@@ -82,3 +82,12 @@ def test_each_of_many_has_its_own_end(daemon, api):
     left = {s["name"] for s in api.list(limit=1000)["sandboxes"]}
     assert names[2] in left and not left & {*names[:2], *names[3:]}
     assert daemon.cli("rm", names[2]).returncode == 0
+
+
+def test_one_that_is_frozen_is_not_taken_for_a_stopped_one(daemon, api):
+    who = api.create(image="tiny", freeze_after_s=0.2)["id"]
+    until(lambda: api.get(who)["state"] == "frozen", "the frost")
+    done = daemon.cli("rm", who)
+    assert done.returncode == 1 and "is frozen" in done.stderr and f"warren rm -f {who}" in done.stderr
+    assert api.get(who)["id"] == who
+    assert daemon.cli("rm", "-f", who).returncode == 0

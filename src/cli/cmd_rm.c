@@ -28,13 +28,17 @@ static char *sandbox_path(const char *id)
     return api_path("sandboxes", id, NULL);
 }
 
+/* A frozen one runs as well: its programs go on at the next touch. */
 static void check_stopped(struct batch_item *item, void *arg)
 {
+    static const char *const runs[] = { "creating", "running", "frozen" };
     json_t *s = take_ptr(item->answer);
-    if (item->result == 0 && strcmp(member_text(s, "state"), "running") == 0)
-        item->result = err_set(&item->err, EBUSY,
-                               "sandbox '%s' is running; stop it first, or `warren rm -f %s`",
-                               item->name, item->name);
+    const char *state = member_text(s, "state");
+    for (size_t i = 0; item->result == 0 && i < ARRAY_LEN(runs); i++)
+        if (strcmp(state, runs[i]) == 0)
+            item->result = err_set(&item->err, EBUSY,
+                                   "sandbox '%s' is %s; stop it first, or `warren rm -f %s`",
+                                   item->name, state, item->name);
     json_decref(s);
 }
 
