@@ -208,8 +208,14 @@ class PlainSession(DriverSession):
 
 
 class JavaSession(PlainSession):
-    argv = ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-            "--add-opens=java.base/java.util=ALL-UNNAMED", os.path.join(HERE, "Interpreter.java")]
+    @property
+    def argv(self):
+        """Java asks the kernel how much memory there is, and hears of the host's; its heap is a part of that."""
+        with open("/sys/fs/cgroup/memory.max") as file:
+            limit = file.read().strip()
+        return ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                *([f"-XX:MaxRAM={limit}"] if limit.isdigit() else []),
+                "--add-opens=java.base/java.util=ALL-UNNAMED", os.path.join(HERE, "Interpreter.java")]
 
 
 class BashSession(PlainSession):

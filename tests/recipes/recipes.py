@@ -91,6 +91,9 @@ def test_interpreter_all(place):
     assert [e["text"] for e in asked if e["type"] == "result"] == ["mine"], asked
     after = run_code(place, box, 'System.getProperty("OWN") == null', "java", env={})
     assert [e["text"] for e in after if e["type"] == "result"] == ["true"], after
+    heap = run_code(place, box, "Runtime.getRuntime().maxMemory() >> 20", "java")
+    limit_mb = place.api.get(box)["memory_mb"]
+    assert [e["text"] for e in heap if e["type"] == "result" and int(e["text"]) < limit_mb], heap
     assert [e["name"] for e in run_code(place, box, "x.nope()", "java") if e["type"] == "error"] == ["CompilationError"]
     assert [e["name"] for e in run_code(place, box, 'throw new IllegalStateException("bad");', "java")
             if e["type"] == "error"] == ["IllegalStateException"]
