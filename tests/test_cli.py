@@ -149,6 +149,25 @@ def test_who_leaves_a_terminal_leaves_the_program_running(daemon, api, end):
     api.delete(box)
 
 
+def test_a_terminal_that_loses_the_daemon_keeps_its_sandbox(fresh):
+    t = Terminal(fresh, "run", "--image", "tiny", "-it", "--", "sh")
+    t.expect(rb"# ")
+    t.type(b"mine=kept; echo o''k\n")
+    t.expect(rb"ok")
+    [box] = fresh.api.list()["sandboxes"]
+    assert box["idle_timeout_s"] is None, "whoever comes back may be late"
+    fresh.kill()
+    t.expect(rb"warren attach \S+ 1", 4 * DEADLINE)  # it looks for half a minute
+    t.expect(rb"kept sandbox \S+")
+    assert t.wait() == 125
+    fresh.start()
+    t = Terminal(fresh, "attach", box["id"])
+    t.expect(rb"attached")
+    t.type(b"echo $mine-it; exit 3\n")
+    t.expect(rb"kept-it")
+    assert t.wait() == 3
+
+
 @pytest.mark.parametrize("how", [["shell"], ["exec", "-it"]], ids=["shell", "exec"])
 def test_a_closed_window_ends_no_shell(daemon, api, tiny, how):
     t = Terminal(daemon, *how, tiny, *([] if how == ["shell"] else ["--", "sh"]))

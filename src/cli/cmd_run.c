@@ -40,14 +40,21 @@ static const struct opt run_table[] = {
       "Delete the sandbox afterwards. It is, unless --keep or -d is given.", NULL },
 };
 
-static int make(struct cli *cli, const struct run_opts *o, json_t **ret_sandbox, struct err *err)
+static bool has_terminal(const struct run_opts *o, int argc)
+{
+    return o->tty || (argc == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+}
+
+/* passing: it goes with its program, and so by itself should we not be there to delete it. */
+static int make(struct cli *cli, const struct run_opts *o, bool passing, json_t **ret_sandbox,
+                struct err *err)
 {
     _cleanup_json_ json_t *body = NULL;
     _cleanup_free_ char *path = api_path("sandboxes", NULL);
     int r = shape_body(&o->shape, &body, err);
     if (r < 0)
         return r;
-    if (!o->keep && !o->detach) {
+    if (passing) {
         (void)json_object_set_new(body, "idle_timeout_s", json_integer(ORPHAN_S));
         (void)json_object_set_new(body, "on_idle", json_string("delete"));
     }
@@ -64,27 +71,15 @@ static void unmake(struct cli *cli, const char *id)
         cli_note("sandbox %s could not be deleted: %s; try `warren rm -f %s`", id, err.msg, id);
 }
 
-/* The person left: the sandbox waits for them, however idle it is. */
-static void keep(struct cli *cli, const char *id)
-{
-    struct err err = ERR_INIT;
-    _cleanup_free_ char *path = api_path("sandboxes", id, NULL);
-    _cleanup_json_ json_t *body = json_pack("{s:n}", "idle_timeout_s");
-    if (cli_call(cli, "PATCH", path, body, NULL, &err) < 0)
-        cli_note("sandbox %s goes when it is idle for %d s: %s", id, ORPHAN_S, err.msg);
-    else
-        cli_note("kept sandbox %s; `warren rm -f %s` deletes it", id, id);
-}
-
 static int run_in(struct cli *cli, const struct run_opts *o, const char *id, int argc, char **argv,
                   bool *ret_left)
 {
-    struct session_config config = { .sandbox = id, .tty = o->tty, .ret_left = ret_left };
+    struct session_config config = { .sandbox = id,
+                                     .tty = has_terminal(o, argc),
+                                     .ret_left = ret_left };
     struct process_opts po = { .timeout = o->timeout };
     struct err err = ERR_INIT;
     json_t *spec = NULL;
-    if (argc == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-        config.tty = true;
     config.input = config.tty || o->interactive || session_has_piped_stdin();
     if (process_spec_json(&po, config.tty, argc, argv, &spec, &err) < 0)
         return cli_fail(cli, &err);
@@ -102,7 +97,7 @@ static int run_detached(struct cli *cli, const struct run_opts *o, int argc, cha
     _cleanup_json_ json_t *spec = NULL;
     struct err err = ERR_INIT;
     if (process_spec_json(&po, false, argc, argv, &spec, &err) < 0 ||
-        make(cli, o, &sandbox, &err) < 0)
+        make(cli, o, false, &sandbox, &err) < 0)
         return cli_fail(cli, &err);
     const char *id = member_text(sandbox, "id");
     int status = session_start(cli, id, take_ptr(spec), &process);
@@ -134,8 +129,10 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
         return run_detached(cli, o, argc, argv);
     if (argc == 0 && !session_has_piped_stdin() && !isatty(STDIN_FILENO))
         return cli_usage(cli, "there is nothing to run");
-    /* From here on a signal must not end us before the sandbox is deleted. */
-    if (signals_catch(o->tty, &err) < 0 || make(cli, o, &sandbox, &err) < 0)
+    /* From here on a signal must not end us before the sandbox is deleted. Whoever loses a terminal
+     * finds the sandbox again, however long that takes. */
+    bool tty = has_terminal(o, argc);
+    if (signals_catch(tty, &err) < 0 || make(cli, o, !o->keep && !tty, &sandbox, &err) < 0)
         return cli_fail(cli, &err);
 
     const char *id = member_text(sandbox, "id");
@@ -147,7 +144,7 @@ static int run(struct cli *cli, const void *opts, int argc, char **argv)
     if (o->keep)
         cli_note("kept sandbox %s", id);
     else if (left)
-        keep(cli, id);
+        cli_note("kept sandbox %s; `warren rm -f %s` deletes it", id, id);
     else
         unmake(cli, id);
     return status;

@@ -77,6 +77,14 @@ static void fail_as(struct session *s, const struct request *call)
         s->status = STATUS_NOT_EXECUTABLE;
 }
 
+/* The person is gone, or wants to be. */
+static void leave(struct session *s, int status)
+{
+    if (s->config->ret_left)
+        *s->config->ret_left = s->process > 0;
+    finish(s, status);
+}
+
 /* ---- output ---- */
 
 static int on_output(struct session *s, const json_t *event, int fd)
@@ -195,7 +203,10 @@ static void on_output_done(struct session *s)
         (void)err_set(&err, ECONNRESET,
                       "lost warrend at %s; the program may go on: `warren attach %s %" PRId64 "`",
                       client_where(s->client), s->config->sandbox, s->process);
-        fail(s, &err);
+        if (s->config->tty) /* as when the window is closed */
+            leave(s, cli_fail(s->cli, &err));
+        else
+            fail(s, &err);
         return;
     }
     request_done(&s->output);
@@ -223,14 +234,6 @@ static void send_input(struct session *s, const char *p, size_t n)
                                  .timeout_s = s->leaving ? LEAVE_S : -1 };
     if (client_start(s->client, &s->input, &err) < 0)
         fail(s, &err);
-}
-
-/* The person is gone, or wants to be. */
-static void leave(struct session *s, int status)
-{
-    if (s->config->ret_left)
-        *s->config->ret_left = s->process > 0;
-    finish(s, status);
 }
 
 static void leave_program(struct session *s)
