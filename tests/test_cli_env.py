@@ -98,6 +98,22 @@ def test_daemons_side_by_side_have_a_key_each(daemon, on_socket, fresh, tmp_path
     assert read_by_a_shell(on_socket().stdout) == here
 
 
+def test_a_team_has_a_key_of_its_own(daemon, on_socket):
+    daemon.api.ok("POST", "/v1/teams", {"name": "env-team"})
+    own = read_by_a_shell(on_socket().stdout)
+    # The operator's key that a shell has by now opens another team's sandboxes to nobody.
+    of_team = read_by_a_shell(on_socket(**own, WARREN_TEAM="env-team").stdout)
+    assert of_team != own
+    box = daemon.api.create(image="tiny")["id"]
+    for got, sees in ((own, True), (of_team, False)):
+        listed = daemon.api.with_key(got["E2B_API_KEY"]).call("GET", "/e2b/v2/sandboxes").json
+        assert (box in [one["sandboxID"] for one in listed]) == sees
+    daemon.api.delete(box)
+    assert read_by_a_shell(on_socket(WARREN_TEAM="env-team").stdout) == of_team
+    assert read_by_a_shell(on_socket().stdout) == own
+    daemon.api.ok("DELETE", "/v1/teams/env-team")
+
+
 def test_a_key_that_cannot_be_kept_is_told(daemon, on_socket, tmp_path):
     (tmp_path / "file").write_text("")
     done = on_socket(home=tmp_path / "file")

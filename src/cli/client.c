@@ -5,6 +5,7 @@
 
 #include "cli/xmem.h"
 
+#define TEAM_HEADER "X-Warren-Team: "
 #define ANSWER_MAX (64u << 20) /* a page of 1000 sandboxes with all their metadata */
 #define CONNECT_TIMEOUT_MS 5000L
 #define CALL_TIMEOUT_S 180L  /* an answer from a machine that is swapping */
@@ -345,7 +346,7 @@ int client_new(const struct client_config *config, struct client **ret_client, s
     if (config->key)
         c->auth = xasprintf("Authorization: Bearer %s", config->key);
     if (config->team)
-        c->team = xasprintf("X-Warren-Team: %s", config->team);
+        c->team = xasprintf(TEAM_HEADER "%s", config->team);
     if (config->ca)
         c->ca = xstrdup(config->ca);
     if (curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK || !(c->multi = curl_multi_init()))
@@ -373,6 +374,11 @@ void client_free(struct client *c)
 const char *client_where(const struct client *c)
 {
     return c->socket ? c->socket : c->base;
+}
+
+const char *client_team(const struct client *c)
+{
+    return c->team ? c->team + strlen(TEAM_HEADER) : NULL;
 }
 
 bool client_is_here(const struct client *c)

@@ -31,6 +31,7 @@ int client_new(const struct client_config *config, struct client **ret_client, s
 void client_free(struct client *client);
 DEFINE_FREEP(struct client *, client_free)
 const char *client_where(const struct client *client); /* the socket or address, for people */
+const char *client_team(const struct client *client);  /* NULL: the key's own */
 bool client_is_here(const struct client *client);      /* the socket, or an address of loopback */
 
 /* The next bytes of an upload: how many, 0 at the end, or -errno. Blocks as the source does. */

@@ -95,16 +95,18 @@ static int try_them(const char *url, const char *key, struct err *err)
     return r < 0 && strcmp(code, "unauthorized") == 0 ? -EACCES : r;
 }
 
-/* A key that was issued here before and still works, else a new one, which is kept. */
-static int kept_key(struct cli *cli, const struct env_opts *o, const char *url, char **ret_key,
-                    struct err *err)
+/* A key that was issued here before for that team (NULL: the caller's own) and still works, else a new
+ * one, which is kept. */
+static int kept_key(struct cli *cli, const struct env_opts *o, const char *url, const char *team,
+                    char **ret_key, struct err *err)
 {
     _cleanup_(keep_freep) struct keep *keep = NULL;
+    _cleanup_free_ char *of = team ? xasprintf("%s %s", url, team) : xstrdup(url);
     _cleanup_free_ char *key = NULL, *id = NULL;
     struct err why = ERR_INIT;
     const char *old_id, *old_key;
     int r = keep_open(&keep, &why);
-    if (r >= 0 && keep_find(keep, url, &old_id, &old_key)) {
+    if (r >= 0 && keep_find(keep, of, &old_id, &old_key)) {
         r = o->renew ? -EACCES : try_them(url, old_key, err);
         if (r >= 0)
             *ret_key = xstrdup(old_key);
@@ -121,7 +123,7 @@ static int kept_key(struct cli *cli, const struct env_opts *o, const char *url, 
         take_back(cli, id); /* nobody will ever know it */
         return r;
     }
-    if (keep && keep_put(keep, url, id, key, &why) >= 0)
+    if (keep && keep_put(keep, of, id, key, &why) >= 0)
         cli_note("issued a key for this, '%s', and kept it in %s; `warren key rm` takes it back",
                  id, keep_file(keep));
     else
@@ -132,15 +134,18 @@ static int kept_key(struct cli *cli, const struct env_opts *o, const char *url, 
     return 0;
 }
 
-/* The caller's own, which works: what --key or WARREN_API_KEY say must; E2B_API_KEY may be of E2B's. */
-static int find_key(struct cli *cli, const struct env_opts *o, const char *url, char **ret_key,
-                    struct err *err)
+/* The caller's own, which works: what --key or WARREN_API_KEY say must; E2B_API_KEY may be of E2B's. A team
+ * that is named gets a key of its own: E2B's clients cannot name one. */
+static int find_key(struct cli *cli, const struct env_opts *o, const char *url, const char *team,
+                    char **ret_key, struct err *err)
 {
+    if (team)
+        return kept_key(cli, o, url, team, ret_key, err);
     const char *own = cli->key ? cli->key : env("WARREN_API_KEY");
     const char *key = own ? own : o->renew ? NULL : env("E2B_API_KEY");
     int r = key ? try_them(url, key, err) : -EACCES;
     if (!key || (!own && r == -EACCES))
-        return kept_key(cli, o, url, ret_key, err);
+        return kept_key(cli, o, url, NULL, ret_key, err);
     if (r >= 0)
         *ret_key = xstrdup(key);
     return r;
@@ -183,7 +188,7 @@ static int run_e2b(struct cli *cli, const void *opts, int argc, char **argv)
     if (!client)
         return cli_fail(cli, &err);
     url = address(cli, client, o->at);
-    if (find_key(cli, o, url, &key, &err) < 0)
+    if (find_key(cli, o, url, client_team(client), &key, &err) < 0)
         return cli_fail(cli, &err);
 
     _cleanup_json_ json_t *set = variables(url, key);
@@ -212,12 +217,14 @@ const struct command cmd_env_e2b = {
         "The key is yours: --key, WARREN_API_KEY or E2B_API_KEY. Where there is none, as for root "
         "on the admin socket, one is issued, kept for the next time in "
         "~/.config/warren/keys.json (or below XDG_CONFIG_HOME), and issued anew when it works no "
-        "more. The address is the one this command uses; on the socket the daemon tells where "
-        "it listens.",
+        "more; likewise for a team that --team names. The address is the one this command uses; on "
+        "the socket the daemon tells where it listens.",
     .examples = (const struct example[]){ { "For this shell and what is started in it",
                                             "eval \"$(sudo warren env e2b)\"" },
                                           { "Where the daemon is behind another name",
                                             "warren env e2b --at https://sandboxes.example.org" },
+                                          { "For a team, as the operator",
+                                            "sudo warren --team red env e2b" },
                                           { "For a program to read", "warren --json env e2b" },
                                           { NULL, NULL } },
     COMMAND_OPTS(env_table, struct env_opts),

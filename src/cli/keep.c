@@ -111,9 +111,9 @@ const char *keep_file(const struct keep *keep)
     return keep->path;
 }
 
-bool keep_find(struct keep *keep, const char *url, const char **ret_id, const char **ret_key)
+bool keep_find(struct keep *keep, const char *of, const char **ret_id, const char **ret_key)
 {
-    const json_t *entry = json_object_get(keep->keys, url);
+    const json_t *entry = json_object_get(keep->keys, of);
     *ret_id = json_string_value(json_object_get(entry, "id"));
     *ret_key = json_string_value(json_object_get(entry, "key"));
     return *ret_id && *ret_key;
@@ -137,10 +137,10 @@ static int write_keys(const struct keep *keep)
     return r;
 }
 
-int keep_put(struct keep *keep, const char *url, const char *id, const char *key, struct err *err)
+int keep_put(struct keep *keep, const char *of, const char *id, const char *key, struct err *err)
 {
-    int r = id ? json_object_set_new(keep->keys, url, json_pack("{s:s,s:s}", "id", id, "key", key))
-               : json_object_del(keep->keys, url);
+    int r = id ? json_object_set_new(keep->keys, of, json_pack("{s:s,s:s}", "id", id, "key", key))
+               : json_object_del(keep->keys, of);
     if (r < 0 && !id)
         return 0; /* it was not there */
     r = r < 0 ? -ENOMEM : write_keys(keep);
