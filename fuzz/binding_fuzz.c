@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     if (bindings_unpack(text, n, &unpacked, NULL) == 0)
         bindings_done(&unpacked);
     if (bindings_parse(text, n, &bs, &err) < 0) {
-        if (!err.what || strcmp(err.what, "invalid_binding") != 0 || !err.msg[0])
+        if (err.failure != FAIL_INVALID_BINDING || !err.msg[0])
             abort();
         return 0;
     }

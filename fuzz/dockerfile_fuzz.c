@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     struct err err = ERR_INIT;
     unsigned line = 0;
     if (dockerfile_parse((const char *)p, n, &f, &line, &err) < 0) {
-        if (!err.what || strcmp(err.what, "invalid_dockerfile") != 0 || !err.msg[0])
+        if (err.failure != FAIL_INVALID_DOCKERFILE || !err.msg[0])
             abort();
         return 0;
     }

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     char name[HOST_SIZE];
     size_t head = n < 48 ? 0 : 48; /* a connection, before the rules */
     if (policy_parse((const char *)p + head, n - head, &policy, &err) < 0) {
-        if (!err.what || strcmp(err.what, "invalid_network") != 0 || !err.msg[0])
+        if (err.failure != FAIL_INVALID_NETWORK || !err.msg[0])
             abort();
         return 0;
     }

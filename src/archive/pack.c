@@ -169,8 +169,8 @@ int pack(const char *format, int out_fd, struct err *err)
         uint8_t type = 0;
         r = tree_next(&payload, &type);
         if (r < 0)
-            r = err_name(err, ECONNRESET, "sandbox_not_running",
-                         "the sandbox ended before its files were all there");
+            r = err_fail_as(err, ECONNRESET, FAIL_SANDBOX_NOT_RUNNING,
+                            "the sandbox ended before its files were all there");
         else
             r = step(&k, type, &payload, err);
     }

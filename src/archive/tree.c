@@ -137,7 +137,7 @@ void tree_report_error(const struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     (void)wire_put_u64(&b, WIRE_T_CODE, (uint64_t)err->code);
-    (void)wire_put_str(&b, WIRE_T_WHAT, err->what);
+    (void)wire_put_str(&b, WIRE_T_WHAT, err->failure ? failure_name(err->failure) : NULL);
     (void)wire_put_str(&b, WIRE_T_MESSAGE, err->msg);
     (void)wire_send(TREE_REPORT_FD, WIRE_ERROR, &b);
 }

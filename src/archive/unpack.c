@@ -52,13 +52,13 @@ static int open_archive(struct unpacking *u, const char *format, struct err *err
     if (any || strcmp(format, "tar.zst") == 0)
         (void)archive_read_support_filter_zstd(u->a);
     if (archive_read_open(u->a, u, NULL, on_read, NULL) != ARCHIVE_OK)
-        return err_name(err, EINVAL, "invalid_archive", "%s", archive_error_string(u->a));
+        return err_fail(err, FAIL_INVALID_ARCHIVE, "%s", archive_error_string(u->a));
     return 0;
 }
 
 static int bad(struct err *err, const char *name, const char *why)
 {
-    return err_name(err, EINVAL, "invalid_archive", "entry '%.*s' %s", SHOWN, name, why);
+    return err_fail(err, FAIL_INVALID_ARCHIVE, "entry '%.*s' %s", SHOWN, name, why);
 }
 
 /* ---- one entry ---- */
@@ -211,8 +211,8 @@ static int report(struct unpacking *u, struct err *err)
     uint8_t type = 0;
     int r = tree_next(&payload, &type);
     if (r < 0)
-        return err_name(err, ECONNRESET, "sandbox_not_running",
-                        "the sandbox ended before the files were all there");
+        return err_fail_as(err, ECONNRESET, FAIL_SANDBOX_NOT_RUNNING,
+                           "the sandbox ended before the files were all there");
     for (size_t at = 0; type == WIRE_OK && at < u->told.len;) {
         uint32_t n;
         memcpy(&n, u->told.data + at, sizeof(n));
@@ -241,9 +241,9 @@ static int run(struct unpacking *u, const char *format, struct err *err)
         if (got == ARCHIVE_EOF)
             break;
         if (got < ARCHIVE_WARN)
-            return err_name(err, EINVAL, "invalid_archive", "%s", archive_error_string(u->a));
+            return err_fail(err, FAIL_INVALID_ARCHIVE, "%s", archive_error_string(u->a));
         if (++u->entries > ENTRIES_MAX)
-            return err_name(err, EINVAL, "invalid_archive", "it has over %d entries", ENTRIES_MAX);
+            return err_fail(err, FAIL_INVALID_ARCHIVE, "it has over %d entries", ENTRIES_MAX);
         r = put_entry(u, ae, err);
     }
     if (r >= 0) {

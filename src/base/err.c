@@ -3,12 +3,12 @@
 #include <stdarg.h>
 #include <string.h>
 
-_printf_(4, 0) static int set_va(struct err *err, int code, const char *what, const char *fmt,
+_printf_(4, 0) static int set_va(struct err *err, int code, enum failure failure, const char *fmt,
                                  va_list ap)
 {
     if (err) {
         err->code = code;
-        err->what = what;
+        err->failure = failure;
         if (vsnprintf(err->msg, sizeof(err->msg), fmt, ap) < 0)
             err->msg[0] = '\0';
     }
@@ -19,16 +19,25 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    int r = set_va(err, code, NULL, fmt, ap);
+    int r = set_va(err, code, FAIL_NONE, fmt, ap);
     va_end(ap);
     return r;
 }
 
-int err_name(struct err *err, int code, const char *what, const char *fmt, ...)
+int err_fail(struct err *err, enum failure failure, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    int r = set_va(err, code, what, fmt, ap);
+    int r = set_va(err, failure_errno(failure), failure, fmt, ap);
+    va_end(ap);
+    return r;
+}
+
+int err_fail_as(struct err *err, int code, enum failure failure, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int r = set_va(err, code, failure, fmt, ap);
     va_end(ap);
     return r;
 }

@@ -33,18 +33,18 @@ static int add_rule(struct ignore *ig, const char *p, size_t n, unsigned line, s
         p++, n--;
         trim(&p, &n);
         if (n == 0)
-            return err_name(err, EINVAL, "invalid_dockerfile",
+            return err_fail(err, FAIL_INVALID_DOCKERFILE,
                             IGNORE_FILE " line %u: '!' needs a pattern", line);
     }
     if (ig->n == IGNORE_RULES_MAX)
-        return err_name(err, EINVAL, "invalid_dockerfile", IGNORE_FILE " has over %d rules",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE, IGNORE_FILE " has over %d rules",
                         IGNORE_RULES_MAX);
     rule.pattern = pattern_of(&ig->arena, p, n);
     ig->rules = arena_grow(&ig->arena, ig->rules, ig->n, sizeof(*ig->rules));
     if (!rule.pattern || !ig->rules)
         return err_set(err, ENOMEM, "cannot allocate the rules of " IGNORE_FILE);
     if (!glob_valid(rule.pattern) || strlen(rule.pattern) >= PATH_MAX)
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         IGNORE_FILE " line %u: '%.100s' is not a pattern", line, rule.pattern);
     ig->brings_back = ig->brings_back || rule.bring_back;
     ig->rules[ig->n++] = rule;
@@ -56,7 +56,7 @@ int ignore_parse(const char *p, size_t n, struct ignore *ret_ignore, struct err 
     struct ignore ig = { .arena = ARENA_INIT(4 * IGNORE_FILE_MAX) };
     const char *end = p + n;
     if (n > IGNORE_FILE_MAX || memchr(p, '\0', n))
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         IGNORE_FILE " is over %d bytes or holds a zero byte", IGNORE_FILE_MAX);
     if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
         p += 3;

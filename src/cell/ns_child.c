@@ -354,7 +354,6 @@ _Noreturn void ns_child(const struct ns_host *host, const struct ns_spec *spec, 
 {
     struct err err = ERR_INIT;
     (void)live(host, spec, go_fd, status_fd, &err);
-    err.what = NULL; /* a pointer means nothing to the reader */
     (void)fd_write_full(status_fd, &err, sizeof(err));
     _exit(1);
 }

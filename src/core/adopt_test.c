@@ -29,7 +29,7 @@ static enum sandbox_state state_of(struct core *core, const char *id, enum sandb
     struct sandbox s = { .state = SANDBOX_GONE };
     struct err err = ERR_INIT;
     if (sandbox_get(core, "default", id, &s, &err) < 0)
-        CHECK_STR(err.what, "sandbox_gone");
+        CHECK_STR(failure_name(err.failure), "sandbox_gone");
     *ret_cause = s.cause;
     enum sandbox_state state = s.state;
     sandbox_done(&s);
@@ -188,7 +188,7 @@ TEST(an_absent_keeper_is_said_to_be_absent)
     fake_down(&w->k);
     int64_t began = clock_mono_ms();
     CHECK_EQ(sandbox_delete(w->core, "default", "box", &err), -ENOTCONN);
-    CHECK_STR(err.what, "keeper_unavailable");
+    CHECK_STR(failure_name(err.failure), "keeper_unavailable");
     CHECK(clock_mono_ms() - began >= 4900);
     fake_up(&w->k);
     WAIT_FOR(state_of(w->core, s.id, &cause) == SANDBOX_GONE); /* it is not forgotten */

@@ -21,7 +21,7 @@ struct alias_entry {
 
 static int missing(struct err *err, const char *name)
 {
-    return err_name(err, ENOENT, "name_not_found",
+    return err_fail(err, FAIL_NAME_NOT_FOUND,
                     "no name '%.253s' here; `warren name ls` shows what there is", name);
 }
 
@@ -167,14 +167,14 @@ static int check_name(const struct core *core, const char *domain, const char *n
                       char out[HOST_SIZE], struct err *err)
 {
     if (host_canon(name, strlen(name), out) < 0 || !strchr(out, '.'))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'name' must be a host name with a dot, such as app.example.com");
     if (is_below(out, domain) || is_below(out, "localhost"))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'%s' is below '%s', where every port of a sandbox has its name already",
                         out, is_below(out, domain) ? domain : "localhost");
     if (is_api(core, out))
-        return err_name(err, EEXIST, "name_taken", "the name '%s' is the API's own", out);
+        return err_fail(err, FAIL_NAME_TAKEN, "the name '%s' is the API's own", out);
     return 0;
 }
 
@@ -184,12 +184,12 @@ static int admit(struct aliases *as, const struct alias *a, struct err *err)
     const struct alias_entry *e = *place(as, a->name);
     size_t own = 0;
     if (e && strcmp(e->a.owner, a->owner) != 0)
-        return err_name(err, EEXIST, "name_taken", "the name '%s' is another team's", a->name);
+        return err_fail(err, FAIL_NAME_TAKEN, "the name '%s' is another team's", a->name);
     for (size_t i = 0; !e && i < ALIAS_BUCKETS; i++)
         for (const struct alias_entry *o = as->buckets[i]; o; o = o->next)
             own += strcmp(o->a.owner, a->owner) == 0;
     if (own >= ALIASES_OF_ONE)
-        return err_name(err, ENOSPC, "capacity", "a team may have %d names", ALIASES_OF_ONE);
+        return err_fail(err, FAIL_CAPACITY, "a team may have %d names", ALIASES_OF_ONE);
     return 0;
 }
 

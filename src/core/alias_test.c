@@ -25,7 +25,7 @@ TEST(a_name_is_one_owners_and_found_in_any_spelling)
     CHECK(!alias_find(w->core, "xapp.example.test", 17, &a));
     CHECK(!alias_find(w->core, "", 0, &a));
     CHECK_EQ(alias_get(w->core, "other", "app.example.test", &a, &err), -ENOENT);
-    CHECK_STR(err.what, "name_not_found");
+    CHECK_STR(failure_name(err.failure), "name_not_found");
     CHECK_EQ(alias_put(w->core, "other", "localhost", "app.example.test", s.id, 80, &a, &err),
              -ENOENT); /* not its sandbox */
     (void)world_restart(w, 0);
@@ -57,7 +57,7 @@ TEST(a_name_of_another_team_cannot_be_had_until_that_team_is_gone)
     CHECK_EQ(
         alias_put(w->core, OWNER_DEFAULT, "localhost", "a.example.test", mine.id, 80, &a, &err),
         -EEXIST);
-    CHECK_STR(err.what, "name_taken");
+    CHECK_STR(failure_name(err.failure), "name_taken");
     CHECK_OK(sandbox_delete(w->core, "them", theirs.id, NULL));
     CHECK(alias_find(w->core, "a.example.test", 14, &a)); /* it outlives its sandbox */
     CHECK_OK(team_remove(w->core, "them", &err));

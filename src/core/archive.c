@@ -71,7 +71,7 @@ static int need_storage(const struct core *core, struct err *err)
 {
     return core->archives.s3
                ? 0
-               : err_name(err, EINVAL, "archive_unavailable",
+               : err_fail(err, FAIL_ARCHIVE_UNAVAILABLE,
                           "this daemon has no object storage: start it with --archive");
 }
 
@@ -389,7 +389,7 @@ int archive_remove(struct core *core, const char *owner, const char *who, struct
     if (r < 0)
         return r;
     if (c.away)
-        r = err_name(err, EBUSY, "checkpoint_away",
+        r = err_fail(err, FAIL_CHECKPOINT_AWAY,
                      "the archive is all there is of checkpoint '%s': fetch it first, or remove "
                      "the checkpoint",
                      c.id);

@@ -126,7 +126,7 @@ int archive_manifest_own(struct s3 *s3, const struct checkpoint *c, struct archi
     if (r >= 0 && strcmp(digest, c->manifest) != 0) {
         archive_manifest_done(ret_m);
         *ret_m = (struct archive_manifest){ .n_layers = 0 };
-        return err_name(err, EBADMSG, "archive_corrupt",
+        return err_fail(err, FAIL_ARCHIVE_CORRUPT,
                         "the manifest '%s' is not the one that was written: it was changed there",
                         key);
     }

@@ -117,7 +117,7 @@ static int drop_pieces(struct core *core, int64_t *locked_ms, const struct used 
         if (is_used(u, there.digests[i]))
             continue;
         if (atomic_load(&core->stopping))
-            return err_name(err, ECANCELED, "cancelled", "the daemon is being stopped");
+            return err_fail(err, FAIL_CANCELLED, "the daemon is being stopped");
         archive_key_piece(there.digests[i], key);
         r = archive_lock_collect_renew(s3, locked_ms, err);
         if (r >= 0)
@@ -180,7 +180,7 @@ int archive_collect(struct core *core, struct archive_collected *ret, struct err
 {
     *ret = (struct archive_collected){ .pieces = 0 };
     if (!core->archives.s3)
-        return err_name(err, EINVAL, "archive_unavailable",
+        return err_fail(err, FAIL_ARCHIVE_UNAVAILABLE,
                         "this daemon has no object storage: start it with --archive");
     (void)pthread_mutex_lock(&core->archives.collect);
     int r = collect(core, ret, err);

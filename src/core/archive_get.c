@@ -73,7 +73,7 @@ static int fetch_files(struct archive_run *run, const struct archive_manifest *m
     }
     reply.diff_id[sizeof(reply.diff_id) - 1] = '\0';
     if (r >= 0 && !hex_is(reply.diff_id, s->digest))
-        r = err_name(err, EBADMSG, "archive_corrupt", "the archive did not arrive whole");
+        r = err_fail(err, FAIL_ARCHIVE_CORRUPT, "the archive did not arrive whole");
     return r;
 }
 
@@ -92,10 +92,10 @@ int archive_read(struct archive_run *run, const struct checkpoint *c, struct err
         return r;
     r = archive_manifest_own(run->core->archives.s3, c, &m, err);
     if (r == -ENOENT)
-        r = err_name(err, EBADMSG, "archive_corrupt",
+        r = err_fail(err, FAIL_ARCHIVE_CORRUPT,
                      "the archive of checkpoint '%s' is not in the object storage any more", c->id);
     if (r >= 0 && (strcmp(m.c.id, c->id) != 0 || strcmp(m.c.owner, c->owner) != 0))
-        r = err_name(err, EBADMSG, "archive_corrupt", "the archive is another checkpoint's");
+        r = err_fail(err, FAIL_ARCHIVE_CORRUPT, "the archive is another checkpoint's");
     if (r >= 0)
         r = forget(run->core, c->id); /* what an earlier try may have left */
     /* CRIU reads memory as root: only what this daemon wrote is ever fetched. Without its files it is nobody's, and goes
@@ -186,7 +186,7 @@ int archive_read_layers(struct archive_run *run, struct room *room,
     struct image_layer made = { .size_bytes = 0 };
     run->at.stage = "image";
     if (m->n_layers == 0)
-        return err_name(err, EBADMSG, "archive_corrupt", "the archive has no image");
+        return err_fail(err, FAIL_ARCHIVE_CORRUPT, "the archive has no image");
     for (size_t i = 0; i < m->n_layers; i++) {
         const struct archive_layer *l = &m->layers[i];
         int r = digest_chain(below, l->diff_id, chain);

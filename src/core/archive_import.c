@@ -47,7 +47,7 @@ int archive_list(struct core *core, const char *owner, struct archive_entry **re
     archive_key_manifest(owner, "", prefix);
     l.skip = strlen(prefix);
     if (!core->archives.s3)
-        return err_name(err, EINVAL, "archive_unavailable",
+        return err_fail(err, FAIL_ARCHIVE_UNAVAILABLE,
                         "this daemon has no object storage: start it with --archive");
     int r = s3_list(core->archives.s3, prefix, add_entry, &l, NULL, err);
     if (r < 0) {
@@ -112,10 +112,10 @@ int archive_import(struct core *core, const char *owner, const char *id,
     struct checkpoint old = { 0 };
     char key[ARCHIVE_KEY], digest[DIGEST_SIZE];
     if (!core->archives.s3)
-        return err_name(err, EINVAL, "archive_unavailable",
+        return err_fail(err, FAIL_ARCHIVE_UNAVAILABLE,
                         "this daemon has no object storage: start it with --archive");
     if (!id_valid(id))
-        return err_name(err, ENOENT, "archive_not_found", "no archive '%.64s' there", id);
+        return err_fail(err, FAIL_ARCHIVE_NOT_FOUND, "no archive '%.64s' there", id);
     if (checkpoint_get(core, owner, NULL, id, &old, NULL) >= 0) {
         *ret_c = old; /* it is one of ours already */
         return 0;
@@ -126,10 +126,10 @@ int archive_import(struct core *core, const char *owner, const char *id,
         return r;
     r = archive_manifest_get(core->archives.s3, key, &m, digest, err);
     if (r == -ENOENT)
-        return err_name(err, ENOENT, "archive_not_found",
+        return err_fail(err, FAIL_ARCHIVE_NOT_FOUND,
                         "no archive '%.64s' there; `warren archive ls` shows what there is", id);
     if (r >= 0 && (strcmp(m.c.id, id) != 0 || strcmp(m.c.owner, owner) != 0))
-        r = err_name(err, EBADMSG, "archive_corrupt", "the archive is another checkpoint's");
+        r = err_fail(err, FAIL_ARCHIVE_CORRUPT, "the archive is another checkpoint's");
     if (r >= 0)
         r = make_ours(&m.c, digest, err);
     if (r >= 0)

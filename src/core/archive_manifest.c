@@ -145,7 +145,7 @@ int archive_stream_write(const struct archive_stream *s, struct buf *out, struct
 
 static int refuse(struct err *err, const char *what)
 {
-    return err_name(err, EBADMSG, "archive_corrupt",
+    return err_fail(err, FAIL_ARCHIVE_CORRUPT,
                     "the archive's manifest cannot be read: its '%s' is not what it should be",
                     what);
 }

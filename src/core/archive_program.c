@@ -78,8 +78,8 @@ int archive_program_start(struct core *core, const char *const *words,
     int high[ENDS + 1];
     pid_t pid;
     if (core->archive_fd <= 0)
-        return err_name(err, ENOENT, "not_supported",
-                        "warren-archive is not installed beside warrend");
+        return err_fail_as(err, ENOENT, FAIL_NOT_SUPPORTED,
+                           "warren-archive is not installed beside warrend");
     int r = raise_fds(fds, high, ENDS + 1);
     if (r < 0)
         return err_set(err, -r, "cannot hand descriptors over");

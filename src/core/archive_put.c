@@ -74,9 +74,9 @@ static int send_layer(struct archive_run *run, struct archive_layer *layer,
     }
     int r = blob_open(run->core, layer->digest, &fd, &size, err);
     if (r < 0)
-        return err_name(err, ENOENT, "invalid_image",
-                        "the layer '%s' of the checkpoint's image was not kept when it was made",
-                        layer->digest);
+        return err_fail_as(err, ENOENT, FAIL_INVALID_IMAGE,
+                           "the layer '%s' of the checkpoint's image was not kept when it was made",
+                           layer->digest);
     run->at.total = size;
     run->at.bytes = 0;
     r = archive_stream_send(run, fd, known, &layer->blob, err);
@@ -120,7 +120,7 @@ static int check_stream(const struct archive_stream *s, const struct archive_kno
         if (archive_known_has(known, &s->pieces[i]))
             continue;
         archive_key_piece(s->pieces[i].digest, key);
-        return err_name(err, EIO, "archive_failed",
+        return err_fail(err, FAIL_ARCHIVE_FAILED,
                         "the object storage took '%s', and does not have it; try again", key);
     }
     return 0;
@@ -148,7 +148,7 @@ static int check_all(struct archive_run *run, const struct archive_manifest *m, 
     if (r >= 0)
         r = s3_get(run->core->archives.s3, key, &back, err);
     if (r >= 0 && (back.len != text->len || memcmp(back.data, text->data, text->len) != 0))
-        r = err_name(err, EIO, "archive_failed",
+        r = err_fail(err, FAIL_ARCHIVE_FAILED,
                      "the object storage gives back another manifest than it got; try again");
     return r < 0 ? r : check_pieces(run, m, err);
 }

@@ -51,7 +51,7 @@ static int free_box(struct core *core, const char *owner, const char *id, const 
         return r;
     if ((b->s.state != SANDBOX_STOPPED && b->s.state != SANDBOX_PAUSED) ||
         strcmp(source_of(&b->s.spec), checkpoint) != 0)
-        r = err_name(err, EBUSY, "sandbox_busy",
+        r = err_fail(err, FAIL_SANDBOX_BUSY,
                      "sandbox '%s' was used while it was archived: it stays here", id);
     if (r >= 0)
         r = set_archived(core, b, true, err);
@@ -124,7 +124,7 @@ int archive_sandbox(struct core *core, const char *owner, const char *who,
     if (r < 0)
         return r;
     if (!archive_ready(core))
-        return err_name(err, EINVAL, "archive_unavailable",
+        return err_fail(err, FAIL_ARCHIVE_UNAVAILABLE,
                         "this daemon has no object storage: start it with --archive");
     if (s.state != SANDBOX_PAUSED) {
         sandbox_done(&s);

@@ -14,16 +14,14 @@ int archive_told(struct archive_run *run, bool now, struct err *err)
 {
     int64_t at = clock_mono_ms();
     if (atomic_load(&run->core->stopping))
-        return err_name(err, ECANCELED, "cancelled", "the daemon is being stopped");
+        return err_fail(err, FAIL_CANCELLED, "the daemon is being stopped");
     int r = archive_lock_renew(run, err);
     if (r < 0)
         return r;
     if (!run->tell || (!now && at - run->told_ms < TELL_EVERY_MS))
         return 0;
     run->told_ms = at;
-    return run->tell->fn(run->tell->ctx, &run->at)
-               ? 0
-               : err_name(err, ECANCELED, "cancelled", "cancelled");
+    return run->tell->fn(run->tell->ctx, &run->at) ? 0 : err_fail(err, FAIL_CANCELLED, "cancelled");
 }
 
 /* A place for one piece on its way. */
@@ -54,14 +52,14 @@ static int move_piece(struct lanes *l, struct slot *s, struct err *err)
     struct buf b = BUF_INIT(s->piece.packed);
     int r = s3_get(l->s3, key, &b, err);
     if (r == -ENOENT)
-        r = err_name(err, EBADMSG, "archive_corrupt",
-                     "the archive is damaged: its piece '%s' is missing", key);
+        r = err_fail(err, FAIL_ARCHIVE_CORRUPT, "the archive is damaged: its piece '%s' is missing",
+                     key);
     if (r >= 0 && b.len != s->piece.packed)
-        r = err_name(err, EBADMSG, "archive_corrupt",
+        r = err_fail(err, FAIL_ARCHIVE_CORRUPT,
                      "the archive is damaged: its piece '%s' has %zu bytes instead of %u", key,
                      b.len, s->piece.packed);
     if (r == -EMSGSIZE)
-        r = err_name(err, EBADMSG, "archive_corrupt",
+        r = err_fail(err, FAIL_ARCHIVE_CORRUPT,
                      "the archive is damaged: its piece '%s' is too long", key);
     if (r >= 0)
         memcpy(s->packed, b.data, b.len);
@@ -304,10 +302,10 @@ static int name_damage(const struct archive_stream *s, uint64_t piece, struct er
 {
     char key[ARCHIVE_KEY];
     if (piece >= s->n)
-        return err_name(err, EBADMSG, "archive_corrupt",
+        return err_fail(err, FAIL_ARCHIVE_CORRUPT,
                         "the archive is damaged: its pieces are right, and not what was archived");
     archive_key_piece(s->pieces[piece].digest, key);
-    return err_name(err, EBADMSG, "archive_corrupt",
+    return err_fail(err, FAIL_ARCHIVE_CORRUPT,
                     "the archive is damaged: its piece '%s' is not what it was", key);
 }
 

@@ -26,8 +26,8 @@ bool autosave_any(const struct autosave *a)
 
 static int bad(struct err *err, const char *member, long long min, long long max)
 {
-    return err_name(err, EINVAL, "invalid_field", "'checkpoints.%s' must be from %lld to %lld",
-                    member, min, max);
+    return err_fail(err, FAIL_INVALID_FIELD, "'checkpoints.%s' must be from %lld to %lld", member,
+                    min, max);
 }
 
 int autosave_check(const struct autosave *a, struct err *err)

@@ -100,7 +100,7 @@ static void tell_failure(struct core *core, const struct box *b, const char *rea
 {
     char data[128];
     int n = snprintf(data, sizeof(data), "{\"reason\":\"%s\",\"code\":\"%s\"}", reason,
-                     err->what ? err->what : "internal");
+                     failure_name(err->failure));
     event_emit(core, b->s.owner, b->s.id, "checkpoint.failed",
                n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
     log_warn("no automatic checkpoint sandbox=%s reason=%s err=\"%s\"", b->s.id, reason, err->msg);

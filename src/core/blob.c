@@ -41,8 +41,8 @@ DEFINE_FREEP(struct blob_writer *, writer_free)
 static int disk_failed(struct err *err, int code, const char *doing)
 {
     if (code == ENOSPC || code == EDQUOT)
-        return err_name(err, ENOSPC, "no_space",
-                        "cannot %s: the disk of the data directory is full", doing);
+        return err_fail(err, FAIL_NO_SPACE, "cannot %s: the disk of the data directory is full",
+                        doing);
     return err_set(err, code, "cannot %s: %s", doing, strerror(code));
 }
 
@@ -224,7 +224,7 @@ int blob_resume(struct core *core, struct room *room, const char *digest,
                 struct blob_writer **ret_w, uint64_t *ret_offset, struct err *err)
 {
     if (!digest_valid(digest))
-        return err_name(err, EINVAL, "invalid_image", "'%.80s' is not a digest", digest);
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%.80s' is not a digest", digest);
     _cleanup_(writer_freep) struct blob_writer *w = writer_new(core, room);
     if (!w)
         return err_set(err, ENOMEM, "cannot allocate a blob");
@@ -234,12 +234,12 @@ int blob_resume(struct core *core, struct room *room, const char *digest,
     if (w->fd < 0)
         return disk_failed(err, errno, "begin a blob");
     if (flock(w->fd, LOCK_EX | LOCK_NB) < 0)
-        return err_name(err, EBUSY, "blob_busy", "'%s' is being fetched already", digest);
+        return err_fail(err, FAIL_BLOB_BUSY, "'%s' is being fetched already", digest);
     if (!still_partial(w))
-        return err_name(err, EBUSY, "blob_busy", "'%s' was fetched just now", digest);
+        return err_fail(err, FAIL_BLOB_BUSY, "'%s' was fetched just now", digest);
     if (blob_exists(core, digest, NULL)) {
         (void)unlinkat(core->blobs.partial, w->name, 0);
-        return err_name(err, EBUSY, "blob_busy", "'%s' is there already", digest);
+        return err_fail(err, FAIL_BLOB_BUSY, "'%s' is there already", digest);
     }
     int r = hash_again(w);
     if (r < 0)
@@ -286,9 +286,9 @@ static int settle(struct blob_writer *w, const char *expected, char ret_digest[D
     if (r < 0)
         return err_set(err, -r, "cannot hash a blob");
     if (expected && strcmp(expected, ret_digest) != 0)
-        return err_name(err, EBADMSG, "invalid_image",
-                        "the bytes of '%.80s' have the digest '%s': they were changed or cut",
-                        expected, ret_digest);
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "the bytes of '%.80s' have the digest '%s': they were changed or cut",
+                           expected, ret_digest);
     if (blob_exists(core, ret_digest, NULL)) {
         (void)unlinkat(core->blobs.partial, w->name, 0);
         return 0;

@@ -15,7 +15,7 @@ TEST(a_blob_has_its_name_only_when_it_is_whole_and_right)
     CHECK_OK(blob_write(b, "ab", 2, &err));
     CHECK(!blob_exists(w->core, ABC, NULL));
     CHECK_EQ(blob_finish(b, ABC, digest, &size, &err), -EBADMSG);
-    CHECK_STR(err.what, "invalid_image");
+    CHECK_STR(failure_name(err.failure), "invalid_image");
     CHECK_OK(blob_put(w->core, "abc", 3, digest, &err));
     CHECK_STR(digest, ABC);
     CHECK_OK(blob_put(w->core, "abc", 3, digest, &err)); /* again is fine */
@@ -90,7 +90,7 @@ TEST(a_blob_that_is_there_is_not_begun_again)
     uint64_t offset;
     CHECK_OK(blob_put(w->core, "abc", 3, digest, &err));
     CHECK_EQ(blob_resume(w->core, NULL, ABC, &b, &offset, &err), -EBUSY);
-    CHECK_STR(err.what, "blob_busy");
+    CHECK_STR(failure_name(err.failure), "blob_busy");
     CHECK_EQ(faccessat(w->core->blobs.partial, &(ABC)[DIGEST_HEX], F_OK, 0), -1);
     world_free(w);
 }

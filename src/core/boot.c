@@ -75,7 +75,7 @@ static int check_argv(char *const *argv, const char *member, struct err *err)
     for (size_t i = 0; i < n; i++)
         bytes += strlen(argv[i]);
     if (argv && (n == 0 || argv[0][0] == '\0' || n > ARGS_MAX || bytes > ARGS_BYTES_MAX))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'%s' must be 1 to %d words of %d bytes in all, the first not empty",
                         member, ARGS_MAX, ARGS_BYTES_MAX);
     return 0;
@@ -87,7 +87,7 @@ static int check_path(const char *path, struct err *err)
     for (const char *p = path; good && *p; p++)
         good = *p > ' ' && *p < 0x7f; /* it goes into a request line */
     return good ? 0
-                : err_name(err, EINVAL, "invalid_field",
+                : err_fail(err, FAIL_INVALID_FIELD,
                            "'path' must begin with '/' and be printable, %d bytes at most",
                            PATH_MAX_LEN);
 }
@@ -99,13 +99,13 @@ int boot_check(const struct boot *b, struct err *err)
         r = check_argv(b->ready_argv, "command", err);
     if (r >= 0 && (b->ready == READY_PORT || b->ready == READY_HTTP) &&
         (b->port < 1 || b->port > 65535))
-        r = err_name(err, EINVAL, "invalid_field", "'port' must be from 1 to 65535");
+        r = err_fail(err, FAIL_INVALID_FIELD, "'port' must be from 1 to 65535");
     if (r >= 0 && b->ready == READY_HTTP)
         r = check_path(b->path, err);
     if (r >= 0 && b->ready == READY_HTTP && (b->status < 100 || b->status > 599))
-        r = err_name(err, EINVAL, "invalid_field", "'status' must be from 100 to 599");
+        r = err_fail(err, FAIL_INVALID_FIELD, "'status' must be from 100 to 599");
     if (r >= 0 && (b->timeout_ms < 0 || b->timeout_ms > BOOT_TIMEOUT_MAX_S * 1000ll))
-        r = err_name(err, EINVAL, "invalid_field", "'ready_timeout_s' must be from 0 to %d",
+        r = err_fail(err, FAIL_INVALID_FIELD, "'ready_timeout_s' must be from 0 to %d",
                      BOOT_TIMEOUT_MAX_S);
     return r;
 }

@@ -76,7 +76,7 @@ static int not_ready(struct run *run, const char *why, struct err *err)
 {
     run->output[run->n] = '\0';
     fetch_output(run);
-    return err_name(err, ETIME, "template_not_ready", "%s%s%s", why,
+    return err_fail(err, FAIL_TEMPLATE_NOT_READY, "%s%s%s", why,
                     run->n ? "; its output ends: " : "", run->output);
 }
 
@@ -177,7 +177,8 @@ static int wait_ready(struct run *run, struct err *err)
         if (r != 0)
             return r;
         if (cancelled(run))
-            return err_name(err, ECANCELED, "sandbox_busy", "given up: something else came first");
+            return err_fail_as(err, ECANCELED, FAIL_SANDBOX_BUSY,
+                               "given up: something else came first");
         if (clock_mono_ms() >= run->until_ms) {
             char why[96];
             (void)snprintf(why, sizeof(why), "it was not ready after %lld s",

@@ -51,7 +51,7 @@ static int read_endpoint(const char *text, struct bucket_config *c)
 
 static int bad(struct err *err, const char *member, const char *rule)
 {
-    return err_name(err, EINVAL, "invalid_field", "'bucket.%s' must be %s", member, rule);
+    return err_fail(err, FAIL_INVALID_FIELD, "'bucket.%s' must be %s", member, rule);
 }
 
 int bucket_check(struct core *core, const char *owner, const struct bucket *b, struct err *err)
@@ -142,7 +142,7 @@ static int write_config(struct core *core, const char *owner, const struct bucke
     memcpy(c->access_key, b->access_key, sizeof(c->access_key));
     (void)snprintf(c->opened, sizeof(c->opened), "%s", core->egress_open);
     if (!fits || read_endpoint(b->endpoint, c) < 0 || !bucket_config_valid(c))
-        return err_name(err, EINVAL, "bucket_unreachable",
+        return err_fail(err, FAIL_BUCKET_UNREACHABLE,
                         "the value of secret '%s' is no half of a key", b->secret);
     return 0;
 }

@@ -149,7 +149,7 @@ static void *work(void *arg)
         log_info("built image=%s id=%s took_ms=%lld", b->name, image.id, took);
     else
         log_info("build failed image=%s line=%u err=\"%s\" took_ms=%lld", b->name, b->line,
-                 err.what ? err.what : "internal", took);
+                 failure_name(err.failure), took);
     if (r < 0 && !err.code)
         (void)err_set(&err, -r, "the build failed");
     if (r < 0 && b->recipe)
@@ -197,10 +197,11 @@ static int enlist(struct build *b, struct err *err)
     (void)pthread_mutex_lock(&core->table.lock);
     for (const struct build *at = core->builds; at; at = at->next)
         n++;
-    int r = n < BUILDS_MAX ? quota_check(core, b->owner, nothing, share, err)
-                           : err_name(err, EBUSY, "capacity",
-                                      "%d builds are running already; try again when one has ended",
-                                      BUILDS_MAX);
+    int r = n < BUILDS_MAX
+                ? quota_check(core, b->owner, nothing, share, err)
+                : err_fail_as(err, EBUSY, FAIL_CAPACITY,
+                              "%d builds are running already; try again when one has ended",
+                              BUILDS_MAX);
     if (r >= 0) {
         b->next = core->builds;
         core->builds = b;

@@ -59,7 +59,7 @@ static int read_text(struct build *b, const char *name, struct buf *out, struct 
     const char *const paths = path;
     int n = snprintf(path, sizeof(path), BUILD_CONTEXT_DIR "/%s", name);
     if (n < 0 || (size_t)n >= sizeof(path))
-        return err_name(err, ENAMETOOLONG, "invalid_query", "a name is too long");
+        return err_fail_as(err, ENAMETOOLONG, FAIL_INVALID_QUERY, "a name is too long");
     struct file_ask ask = { .op = WIRE_FILE_READ, .paths = &paths, .n_paths = 1 };
     _cleanup_(file_call_freep) struct file_call *call = NULL;
     int r = file_begin(b->core, &b->context.s, &ask, &call, err);
@@ -69,7 +69,7 @@ static int read_text(struct build *b, const char *name, struct buf *out, struct 
         if (r < 0)
             return r == -ENOENT ? 0 : r;
         if (ev.type == FILE_DATA && buf_append(out, ev.data, ev.len) < 0)
-            r = err_name(err, EFBIG, "invalid_dockerfile", "'%.100s' is too large", name);
+            r = err_fail_as(err, EFBIG, FAIL_INVALID_DOCKERFILE, "'%.100s' is too large", name);
         done = ev.type == FILE_DONE;
         file_event_done(&ev);
     }
@@ -100,13 +100,13 @@ int build_context_read(struct build *b, struct err *err)
         return err_set(err, -r, "cannot keep a name");
     path_clean(text.data);
     if (text.data[0] == '/' || strncmp(text.data, "..", 2) == 0)
-        return err_name(err, EINVAL, "invalid_query",
-                        "the Dockerfile '%.100s' must lie in the context", b->dockerfile_name);
+        return err_fail(err, FAIL_INVALID_QUERY, "the Dockerfile '%.100s' must lie in the context",
+                        b->dockerfile_name);
     buf_clear(&text);
     r = read_text(b, b->dockerfile_name, &text, err);
     if (r == 0)
-        return err_name(err, ENOENT, "invalid_dockerfile", "there is no '%.100s' in the context",
-                        b->dockerfile_name);
+        return err_fail_as(err, ENOENT, FAIL_INVALID_DOCKERFILE,
+                           "there is no '%.100s' in the context", b->dockerfile_name);
     if (r >= 0)
         r = dockerfile_parse(text.data ? text.data : "", text.len, &b->file, &b->line, err);
     if (r >= 0)

@@ -38,7 +38,7 @@ static int parse_mode(struct copy *c, struct err *err)
     if (!text)
         return 0;
     if (n < 1 || n > 4 || strspn(text, "01234567") != n)
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         "line %u: --chmod takes an octal mode such as 755, not '%.60s'",
                         c->step->line, text);
     c->mode = (unsigned)strtoul(text, NULL, 8);
@@ -78,8 +78,8 @@ static int find_owner(struct copy *c, struct err *err)
     }
     if (r < 0) {
         struct err why = *err;
-        return err_name(err, -r, "build_failed", "line %u: --chown=%.60s: %.200s", c->step->line,
-                        c->step->chown, why.msg);
+        return err_fail_as(err, -r, FAIL_BUILD_FAILED, "line %u: --chown=%.60s: %.200s",
+                           c->step->line, c->step->chown, why.msg);
     }
     return 0;
 }
@@ -98,8 +98,8 @@ static int resolve_dest(struct build *b, const struct build_stage *st,
     const char *cwd = st->config.workdir && *st->config.workdir ? st->config.workdir : "/";
     int r = path_resolve(cwd, *word ? word : ".", &path);
     if (r < 0)
-        return err_name(err, -r, "invalid_dockerfile", "line %u: the destination is too long",
-                        b->line);
+        return err_fail_as(err, -r, FAIL_INVALID_DOCKERFILE, "line %u: the destination is too long",
+                           b->line);
     memcpy(out, path.data, path.len + 1);
     return 0;
 }
@@ -122,7 +122,7 @@ static int look_at_dest(struct copy *c, const struct build_sources *sources, str
     for (size_t i = 0; i < sources->n && !c->into_dir; i++)
         c->into_dir = sources->items[i].is_dir && sources->n == 1;
     if (sources->n > 1 && !c->into_dir)
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         "line %u: several files need a directory, and its name must end in '/': "
                         "'%.100s/'",
                         c->step->line, word);
@@ -165,8 +165,8 @@ static int place(const struct copy *c, const char *entry, char out[PATH_MAX], st
     int n = c->into_dir ? snprintf(out, PATH_MAX, "%s%s%s", dir, *dir ? "/" : "", name)
                         : snprintf(out, PATH_MAX, "%s", dir);
     if (n < 0 || n >= PATH_MAX)
-        return err_name(err, ENAMETOOLONG, "build_failed", "line %u: a path is too long",
-                        c->step->line);
+        return err_fail_as(err, ENAMETOOLONG, FAIL_BUILD_FAILED, "line %u: a path is too long",
+                           c->step->line);
     return 0;
 }
 
@@ -223,9 +223,9 @@ static int read_result(struct copy *c, struct err *err)
         int r = file_next(c->call, -1, c->b->alive[0], &ev, err);
         if (r < 0) {
             struct err why = *err;
-            return err->what ? err_name(err, -r, "build_failed", "line %u: %.350s", c->step->line,
-                                        why.msg)
-                             : r;
+            return err->failure ? err_fail_as(err, -r, FAIL_BUILD_FAILED, "line %u: %.350s",
+                                              c->step->line, why.msg)
+                                : r;
         }
         done = ev.type == FILE_DONE;
         file_event_done(&ev);
@@ -285,7 +285,7 @@ static int add_archive(struct copy *c, const struct build_source *src, struct er
     if (!looks_packed(k.bytes, k.n))
         return 0;
     if (c->step->chown || c->has_mode)
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         "line %u: --chown and --chmod do not work on an archive", c->step->line);
     struct file_ask ask = {
         .op = WIRE_FILE_TREE_IN, .paths = &path, .n_paths = 1, .flags = WIRE_F_NUMERIC
@@ -307,7 +307,7 @@ static int add_archive(struct copy *c, const struct build_source *src, struct er
     archiver_free(a);
     if (r >= 0)
         return 1;
-    bool other = err->what && strcmp(err->what, "invalid_archive") == 0 && files == 0;
+    bool other = err->failure == FAIL_INVALID_ARCHIVE && files == 0;
     bool tar = k.n >= 262 && memcmp(k.bytes + 257, "ustar", 5) == 0;
     if (other && !tar && !strstr(src->name, ".tar") && !strstr(src->name, ".tgz")) {
         *err = (struct err)ERR_INIT;

@@ -75,9 +75,9 @@ static int failed(struct build *b, const struct process *p, struct tail *tail, s
     (void)tail_text(tail, said);
     const char *colon = *said ? ": " : "";
     if (b->recipe)
-        return err_name(err, ECHILD, "build_failed", "%s%s%s", how, colon, said);
-    return err_name(err, ECHILD, "build_failed", "step %u (line %u) %s%s%s", b->step, b->line, how,
-                    colon, said);
+        return err_fail_as(err, ECHILD, FAIL_BUILD_FAILED, "%s%s%s", how, colon, said);
+    return err_fail_as(err, ECHILD, FAIL_BUILD_FAILED, "step %u (line %u) %s%s%s", b->step, b->line,
+                       how, colon, said);
 }
 
 static int watch(struct build *b, struct process_stream *stream, struct err *err)
@@ -162,13 +162,13 @@ static int run(struct build *b, struct build_stage *st, struct build_cell *cell,
         r = put_script(b, cell, step, err);
     if (r >= 0)
         r = process_start(b->core, &cell->s, &spec, &stream, NULL, err);
-    if (r < 0 && err->what) { /* the program or the user is not there: the step's own fault */
+    if (r < 0 && err->failure) { /* the program or the user is not there: the step's own fault */
         struct err why = *err;
-        if (b->recipe && strcmp(why.what, "user_not_found") == 0)
-            return err_name(err, -r, "build_failed",
-                            "command failed: unauthenticated: invalid username: '%.100s'",
-                            spec.user);
-        return err_name(err, -r, "build_failed", "line %u: %.300s", b->line, why.msg);
+        if (b->recipe && why.failure == FAIL_USER_NOT_FOUND)
+            return err_fail_as(err, -r, FAIL_BUILD_FAILED,
+                               "command failed: unauthenticated: invalid username: '%.100s'",
+                               spec.user);
+        return err_fail_as(err, -r, FAIL_BUILD_FAILED, "line %u: %.300s", b->line, why.msg);
     }
     return r < 0 ? r : watch(b, stream, err);
 }

@@ -121,7 +121,7 @@ int build_finish(struct build *b, struct build_stage *st, struct image *ret_imag
     struct image_config *c = &st->config;
     b->line = 0;
     if (st->layers.n == 0)
-        return err_name(err, EINVAL, "build_failed", "the image has no layer: no step made a file");
+        return err_fail(err, FAIL_BUILD_FAILED, "the image has no layer: no step made a file");
     pairs_done(&c->env);
     if (build_env(st, false, &c->env) < 0)
         return no_memory(err);

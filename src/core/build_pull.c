@@ -53,10 +53,10 @@ int build_pull(struct build *b, const char *name, struct err *err)
     struct reference ref;
     const char *host = b->core->registries.default_host, *cure = image_cure(name);
     if (*cure) /* not a stranger's of that name */
-        return err_name(err, ENOENT, "image_not_found", "line %u: no image '%s' here yet%s",
-                        b->line, name, cure);
+        return err_fail(err, FAIL_IMAGE_NOT_FOUND, "line %u: no image '%s' here yet%s", b->line,
+                        name, cure);
     if (reference_parse(name, strlen(name), host, &ref, NULL) < 0)
-        return err_name(err, ENOENT, "image_not_found",
+        return err_fail(err, FAIL_IMAGE_NOT_FOUND,
                         "line %u: no image '%.128s' here, and its name does not say where it is; "
                         "`warren image pull` fetches images, and the daemon's option "
                         "default-registry says where names without a host are",

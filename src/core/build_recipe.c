@@ -55,7 +55,7 @@ static int no_memory(struct err *err)
 
 static int bad(const struct writer *w, const char *what)
 {
-    return err_name(w->err, EINVAL, "invalid_field", "step %u: %s", w->line, what);
+    return err_fail(w->err, FAIL_INVALID_FIELD, "step %u: %s", w->line, what);
 }
 
 static struct dockerfile_step *add(struct writer *w, enum dockerfile_kind kind, const char *text,
@@ -234,7 +234,7 @@ static int add_step(struct writer *w, const struct build_step *step)
                 w->stage->steps[first].fresh = step->fresh;
             return r;
         }
-    return err_name(w->err, EINVAL, "invalid_field",
+    return err_fail(w->err, FAIL_INVALID_FIELD,
                     "step %u: there is no '%.40s', only RUN, COPY, ENV, WORKDIR and USER", w->line,
                     step->type);
 }
@@ -275,7 +275,8 @@ int build_recipe_take(struct build *b, const struct build_recipe *recipe, struct
     struct dockerfile *file = &b->file;
     struct writer w = { .b = b, .user = recipe->user, .err = err };
     if (recipe->n > STEPS_MAX)
-        return err_name(err, E2BIG, "invalid_field", "a template may have %d steps", STEPS_MAX);
+        return err_fail_as(err, E2BIG, FAIL_INVALID_FIELD, "a template may have %d steps",
+                           STEPS_MAX);
     b->recipe = true;
     file->arena = (struct arena)ARENA_INIT(DOCKERFILE_MEMORY);
     file->escape = '\\';
@@ -374,7 +375,7 @@ int build_recipe_fail(const struct dockerfile_step *step, int r, struct err *err
 {
     unsigned line;
     int n = 0;
-    if (!step->task || !err->what)
+    if (!step->task || !err->failure)
         return r; /* cancelled, or nobody's fault */
     if (sscanf(err->msg, "line %u: %n", &line, &n) == 1 && n > 0)
         memmove(err->msg, err->msg + n, strlen(err->msg + n) + 1);

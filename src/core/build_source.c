@@ -36,9 +36,9 @@ static int image_cell(struct build *b, const char *name, struct build_cell **ret
             return 0;
         }
     if (b->n_others == ARRAY_LEN(b->others) || strlen(name) >= IMAGE_NAME_MAX)
-        return err_name(err, E2BIG, "invalid_dockerfile",
-                        "line %u: copies from over %zu images; begin stages from them instead",
-                        b->line, ARRAY_LEN(b->others));
+        return err_fail_as(err, E2BIG, FAIL_INVALID_DOCKERFILE,
+                           "line %u: copies from over %zu images; begin stages from them instead",
+                           b->line, ARRAY_LEN(b->others));
     int r = image_resolve(b->core, b->owner, name, &image, NULL, err);
     if (r == -ENOENT) {
         r = build_pull(b, name, err);
@@ -92,8 +92,8 @@ static int add(struct finder *f, const char *relative, bool is_dir, struct err *
 {
     struct build_sources *s = &f->found;
     if (s->n == SOURCES_MAX)
-        return err_name(err, E2BIG, "build_failed", "line %u: over %d files match", f->step->line,
-                        SOURCES_MAX);
+        return err_fail_as(err, E2BIG, FAIL_BUILD_FAILED, "line %u: over %d files match",
+                           f->step->line, SOURCES_MAX);
     struct build_source *items = reallocarray(s->items, s->n + 1, sizeof(*items));
     if (!items)
         return no_memory(err);
@@ -114,8 +114,8 @@ static int add(struct finder *f, const char *relative, bool is_dir, struct err *
 
 static int missing(const struct finder *f, const char *word, bool by_rule, struct err *err)
 {
-    return err_name(err, ENOENT, "build_failed", "line %u: '%.200s' is not there%s", f->step->line,
-                    word, by_rule ? ": " IGNORE_FILE " leaves it out" : "");
+    return err_fail_as(err, ENOENT, FAIL_BUILD_FAILED, "line %u: '%.200s' is not there%s",
+                       f->step->line, word, by_rule ? ": " IGNORE_FILE " leaves it out" : "");
 }
 
 /* What a link names, not the link itself: that much a source says. */
@@ -189,7 +189,7 @@ static int add_matches(struct finder *f, const char *pattern, struct err *err)
     size_t dir = plain_part(pattern, &depth), before = f->found.n;
     int n = snprintf(path, sizeof(path), "%s/%.*s", f->root, (int)dir, pattern);
     if (n < 0 || (size_t)n >= sizeof(path) || !glob_valid(pattern))
-        return err_name(err, EINVAL, "invalid_dockerfile", "line %u: '%.100s' is not a pattern",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE, "line %u: '%.100s' is not a pattern",
                         f->step->line, pattern);
     struct file_ask ask = { .op = WIRE_FILE_LIST, .paths = &paths, .n_paths = 1, .depth = depth };
     _cleanup_(file_call_freep) struct file_call *call = NULL;
@@ -237,9 +237,8 @@ static int add_word(struct finder *f, const char *word, struct err *err)
         return missing(f, word, false, err);
     path_clean(relative);
     if (strncmp(relative, "..", 2) == 0 && (!relative[2] || relative[2] == '/'))
-        return err_name(err, EINVAL, "invalid_dockerfile",
-                        "line %u: '%.100s' lies outside of the %s", f->step->line, word,
-                        f->context ? "context" : "image");
+        return err_fail(err, FAIL_INVALID_DOCKERFILE, "line %u: '%.100s' lies outside of the %s",
+                        f->step->line, word, f->context ? "context" : "image");
     if (f->step->files && wide(relative))
         return add_all_below(f, relative, err);
     return glob_magic(relative) ? add_matches(f, relative, err) : add_plain(f, word, relative, err);
@@ -317,7 +316,8 @@ static int left_out(struct build *b, const struct build_source *src, const struc
     int n =
         snprintf(path, sizeof(path), "%s%s%s", top ? "" : src->relative, top ? "" : "/", e->path);
     if (n < 0 || (size_t)n >= sizeof(path))
-        return err_name(err, ENAMETOOLONG, "build_failed", "line %u: a path is too long", b->line);
+        return err_fail_as(err, ENAMETOOLONG, FAIL_BUILD_FAILED, "line %u: a path is too long",
+                           b->line);
     *ret_out = *ret_out || strcmp(path, BUILD_OUTSIDE) == 0 || ignore_match(&b->ignore, path);
     return 0;
 }
@@ -334,10 +334,10 @@ static int one_event(struct build *b, const struct build_source *src, const stru
         return r < 0 || *skip ? r : fn(ctx, &ev->entry, NULL, 0, err);
     case FILE_DATA: return *skip ? 0 : fn(ctx, NULL, ev->data, ev->len, err);
     case FILE_SKIPPED:
-        if (ev->err.what && strcmp(ev->err.what, "not_supported") == 0)
+        if (ev->err.failure == FAIL_NOT_SUPPORTED)
             return 0; /* a socket */
-        return err_name(err, EIO, "build_failed", "line %u: '%.100s': %.200s", b->line,
-                        ev->entry.path ? ev->entry.path : "?", ev->err.msg);
+        return err_fail_as(err, EIO, FAIL_BUILD_FAILED, "line %u: '%.100s': %.200s", b->line,
+                           ev->entry.path ? ev->entry.path : "?", ev->err.msg);
     default: return 0;
     }
 }

@@ -45,7 +45,7 @@ static int hash_one(void *ctx, const struct file_entry *e, const char *p, size_t
     if (r < 0)
         return r;
     if (h->n == ENTRIES_MAX)
-        return err_name(err, E2BIG, "build_failed", "over %d files are copied", ENTRIES_MAX);
+        return err_fail_as(err, E2BIG, FAIL_BUILD_FAILED, "over %d files are copied", ENTRIES_MAX);
     h->present = digest_begin();
     if (!h->present)
         return no_memory(err);

@@ -14,8 +14,8 @@ static int no_memory(struct err *err)
 static int bad(const struct dockerfile_step *step, struct err *err, const char *what,
                const char *word)
 {
-    return err_name(err, EINVAL, "invalid_dockerfile", "line %u: '%.100s' is not %s", step->line,
-                    word, what);
+    return err_fail(err, FAIL_INVALID_DOCKERFILE, "line %u: '%.100s' is not %s", step->line, word,
+                    what);
 }
 
 /* ---- lists that end with a NULL ---- */
@@ -146,8 +146,8 @@ static int declare(struct build_stage *st, const struct dockerfile_step *step, s
         }
     }
     if (r == -E2BIG)
-        return err_name(err, E2BIG, "invalid_dockerfile", "line %u: over %d variables", step->line,
-                        SCOPE_VARS_MAX);
+        return err_fail_as(err, E2BIG, FAIL_INVALID_DOCKERFILE, "line %u: over %d variables",
+                           step->line, SCOPE_VARS_MAX);
     return r < 0 ? no_memory(err) : 0;
 }
 

@@ -31,7 +31,7 @@ struct bundle {
 
 static int invalid(struct err *err, const char *what, const char *name)
 {
-    return err_name(err, EINVAL, "invalid_image", "'%.120s' %s", name, what);
+    return err_fail(err, FAIL_INVALID_IMAGE, "'%.120s' %s", name, what);
 }
 
 void bundle_free(struct bundle *a)
@@ -145,7 +145,7 @@ static int read_members(struct bundle *a, int blob, struct err *err)
     while ((r = take_frame(a, in, &why)) > 0)
         ;
     (void)close(take_fd(in)); /* whatever it still writes */
-    if (why.what) {           /* a digest that is wrong, a full disk: ours to say */
+    if (why.failure) {        /* a digest that is wrong, a full disk: ours to say */
         if (err)
             *err = why;
         return r;
@@ -181,7 +181,7 @@ int bundle_open_any(struct core *core, struct room *room, const char *digest, st
     if (r < 0)
         return r;
     if (!a->rootfs && a->n == 0)
-        return err_name(err, EINVAL, "invalid_image", "the archive is empty");
+        return err_fail(err, FAIL_INVALID_IMAGE, "the archive is empty");
     if (!a->rootfs)
         *ret_a = take_ptr(a);
     return 0;
@@ -264,7 +264,7 @@ static int add_layers(struct bundle *a, const struct oci_blob *blobs, size_t n,
 {
     int r = 0;
     if (n == 0 || config->n_diff_ids != n)
-        return err_name(err, EINVAL, "invalid_image",
+        return err_fail(err, FAIL_INVALID_IMAGE,
                         "the image has %zu layers and its configuration says %zu", n,
                         config->n_diff_ids);
     for (size_t i = 0; r == 0 && i < n; i++)
@@ -343,7 +343,7 @@ static const json_t *choose(const json_t *list, const char *name, struct err *er
     if (json_array_size(list) == 1)
         return json_array_get(list, 0);
     json_array_foreach((json_t *)(uintptr_t)list, i, image) if (has_tag(image, name)) return image;
-    (void)err_name(err, EINVAL, "invalid_image",
+    (void)err_fail(err, FAIL_INVALID_IMAGE,
                    "the archive has %zu images and none is called '%.120s': import it under the "
                    "name that one of them has there",
                    json_array_size(list), name);

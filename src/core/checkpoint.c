@@ -30,12 +30,12 @@ void checkpoints_tell(struct core *core, const struct checkpoint *c, const char 
 static int check(const struct checkpoint_ask *ask, struct err *err)
 {
     if (ask->name && (!name_valid(ask->name) || id_valid(ask->name)))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
                         "digit first, and not have the shape of an id",
                         NAME_MAX_LEN);
     if (ask->comment && strlen(ask->comment) > CHECKPOINT_COMMENT_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'comment' must have at most %d bytes",
+        return err_fail(err, FAIL_INVALID_FIELD, "'comment' must have at most %d bytes",
                         CHECKPOINT_COMMENT_MAX);
     return 0;
 }
@@ -97,7 +97,7 @@ static int name_free(struct core *core, const struct checkpoint *c, struct err *
     (void)pthread_mutex_lock(&core->table.lock);
     bool taken = c->name[0] && checkpoints_find(core, c->owner, c->sandbox, c->name);
     (void)pthread_mutex_unlock(&core->table.lock);
-    return taken ? err_name(err, EEXIST, "name_taken", "the sandbox has a checkpoint '%s' already",
+    return taken ? err_fail(err, FAIL_NAME_TAKEN, "the sandbox has a checkpoint '%s' already",
                             c->name)
                  : 0;
 }
@@ -196,7 +196,7 @@ static int keep_paused(struct core *core, struct box *b, const struct checkpoint
     if (r == -ENOENT)
         return checkpoint_missing(err, c.id);
     if (r < 0)
-        return err_name(err, EEXIST, "name_taken", "its memory is kept as checkpoint '%s' already",
+        return err_fail(err, FAIL_NAME_TAKEN, "its memory is kept as checkpoint '%s' already",
                         c.id);
     r = checkpoints_save(core, &c, err);
     if (r < 0)
@@ -223,7 +223,7 @@ int checkpoints_create(struct core *core, struct box *b, const struct checkpoint
         memcpy(id, b->s.spec.paused, ID_SIZE);
         r = keep_paused(core, b, ask, err);
     } else if (ask->memory && b->s.state != SANDBOX_RUNNING) {
-        r = err_name(err, ESRCH, "sandbox_not_running",
+        r = err_fail(err, FAIL_SANDBOX_NOT_RUNNING,
                      "sandbox '%s' is %s: there is no memory to keep", b->s.id,
                      sandbox_state_name(b->s.state));
     } else {
@@ -252,7 +252,7 @@ int checkpoint_create(struct core *core, const char *owner, const char *sandbox,
         r = sandbox_hold_settled(core, owner, sandbox, &b, err);
     if (r < 0)
         return r;
-    r = b->s.spec.archived ? err_name(err, EBUSY, "sandbox_archived",
+    r = b->s.spec.archived ? err_fail(err, FAIL_SANDBOX_ARCHIVED,
                                       "sandbox '%.64s' is archived; start it first", sandbox)
                            : checkpoints_create(core, b, ask, ret_c, err);
     box_release(core, b);
@@ -357,11 +357,11 @@ static void save_heirs(struct core *core, struct heirs *h)
 static int needed(struct err *err, const char *id, const char *archived, const char *paused)
 {
     if (archived[0])
-        return err_name(err, EBUSY, "checkpoint_in_use",
+        return err_fail(err, FAIL_CHECKPOINT_IN_USE,
                         "sandbox '%s' is archived and has no other files than checkpoint '%s'; "
                         "start or delete it first",
                         archived, id);
-    return err_name(err, EBUSY, "checkpoint_in_use",
+    return err_fail(err, FAIL_CHECKPOINT_IN_USE,
                     "sandbox '%s' is paused and goes on from it; resume or delete it first",
                     paused);
 }
@@ -403,7 +403,7 @@ static int claim(struct core *core, struct checkpoint *c, struct err *err)
     if (!checkpoints_pinned(core, c->id))
         return 0;
     unclaim(core, c->id);
-    return err_name(err, EBUSY, "checkpoint_in_use",
+    return err_fail(err, FAIL_CHECKPOINT_IN_USE,
                     "checkpoint '%s' is being read, for a restore, a copy or an export; try again",
                     c->id);
 }

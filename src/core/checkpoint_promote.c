@@ -28,16 +28,15 @@ static int find_parent(struct core *core, const char *owner, const char *fork,
     if (r < 0)
         return r;
     if (!s.spec.origin[0])
-        return err_name(err, EINVAL, "not_a_fork", "sandbox '%.64s' was not forked from another",
-                        fork);
+        return err_fail(err, FAIL_NOT_A_FORK, "sandbox '%.64s' was not forked from another", fork);
     memcpy(ret_fork, s.id, ID_SIZE);
     memcpy(ret_parent, s.spec.origin, ID_SIZE);
     (void)pthread_mutex_lock(&core->table.lock);
     bool there = box_find(&core->table, owner, ret_parent) != NULL;
     (void)pthread_mutex_unlock(&core->table.lock);
     return there ? 0
-                 : err_name(
-                       err, ENOENT, "parent_gone",
+                 : err_fail(
+                       err, FAIL_PARENT_GONE,
                        "the sandbox that '%.64s' was forked from is gone; it has the files itself",
                        fork);
 }
@@ -45,9 +44,9 @@ static int find_parent(struct core *core, const char *owner, const char *fork,
 static int swap(struct core *core, struct box *b, struct promotion *p, struct err *err)
 {
     if (strcmp(b->tree, p->checkpoint.tree) != 0)
-        return err_name(err, EXDEV, "different_images", "both lie on different images");
+        return err_fail(err, FAIL_DIFFERENT_IMAGES, "both lie on different images");
     if (b->s.spec.archived)
-        return err_name(err, EBUSY, "sandbox_archived",
+        return err_fail(err, FAIL_SANDBOX_ARCHIVED,
                         "sandbox '%s', which it was forked from, is archived; start it first",
                         b->s.id);
     /* Ends what runs first: what it writes until then is in the checkpoint that undoes all this. One that is paused

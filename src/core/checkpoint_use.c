@@ -55,7 +55,7 @@ int checkpoints_restore(struct core *core, struct box *b, const struct checkpoin
                         struct err *err)
 {
     if (strcmp(b->tree, c->tree) != 0)
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "that checkpoint lies on another image; make a new sandbox from it");
     int r = 0;
     if (memory)
@@ -222,7 +222,7 @@ int checkpoint_fork(struct core *core, const char *owner, const char *sandbox, u
 {
     const struct checkpoint_ask ask = { .reason = "fork", .memory = memory };
     if (count < 1 || count > CHECKPOINT_FORKS_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'count' must be from 1 to %d",
+        return err_fail(err, FAIL_INVALID_FIELD, "'count' must be from 1 to %d",
                         CHECKPOINT_FORKS_MAX);
     int r = checkpoint_create(core, owner, sandbox, &ask, ret_c, err);
     if (r < 0)

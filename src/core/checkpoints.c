@@ -44,7 +44,7 @@ bool checkpoint_hidden(const struct checkpoint *c)
 
 int checkpoint_missing(struct err *err, const char *who)
 {
-    return err_name(err, ENOENT, "checkpoint_not_found",
+    return err_fail(err, FAIL_CHECKPOINT_NOT_FOUND,
                     "no checkpoint '%.64s' here; `warren checkpoints` shows what there is", who);
 }
 
@@ -114,7 +114,7 @@ int checkpoints_resolve(struct core *core, const char *owner, const char *sandbo
     if (!c)
         c = colon ? find_of(core, owner, who, colon) : find_only(core, owner, who, &several);
     if (several)
-        return err_name(err, ENOTUNIQ, "ambiguous_name",
+        return err_fail(err, FAIL_AMBIGUOUS_NAME,
                         "several checkpoints are called '%s'; say whose: SANDBOX:%s", who, who);
     if (!c || checkpoint_of_template(c))
         return checkpoint_missing(err, who);

@@ -125,7 +125,7 @@ int chunker_end(struct chunker *c, uint64_t *ret_pieces, struct err *err)
         return err_set(err, -r, "warren-archive was killed");
     *ret_pieces = rep.pieces;
     if (rep.code == EBADMSG)
-        return err_name(err, EBADMSG, "archive_corrupt", "the archive is damaged");
+        return err_fail(err, FAIL_ARCHIVE_CORRUPT, "the archive is damaged");
     return rep.code ? err_set(err, EIO, "the archive could not be put together") : 0;
 }
 

@@ -35,8 +35,8 @@ static int find_state(struct core *core, const char *owner, const char *who, str
     }
     int r = c ? 0 : checkpoints_resolve(core, owner, NULL, who, &c, err);
     if (r == -ENOENT)
-        return err_name(err, ENOENT, "checkpoint_not_found",
-                        "no checkpoint and no sandbox '%.64s' here", who);
+        return err_fail(err, FAIL_CHECKPOINT_NOT_FOUND, "no checkpoint and no sandbox '%.64s' here",
+                        who);
     if (r < 0)
         return r;
     memcpy(s->end.id, c->id, ID_SIZE);
@@ -78,11 +78,11 @@ static int add_path(struct buf *b, const char *path, struct err *err)
     char clean[PATH_MAX + 2];
     size_t n = strlen(path);
     if (path[0] != '/' || n >= PATH_MAX)
-        return err_name(err, EINVAL, "invalid_path", "'%.200s' is not an absolute path", path);
+        return err_fail(err, FAIL_INVALID_PATH, "'%.200s' is not an absolute path", path);
     memcpy(clean, path, n + 1);
     path_clean(clean);
     if (buf_append(b, clean, strlen(clean) + 1) < 0)
-        return err_name(err, EINVAL, "invalid_path", "the paths are too long together");
+        return err_fail(err, FAIL_INVALID_PATH, "the paths are too long together");
     return 0;
 }
 
@@ -91,7 +91,7 @@ static int write_query(const struct compare_ask *ask, int64_t shared_before_ms, 
 {
     _cleanup_(buf_done) struct buf paths = BUF_INIT(COMPARE_PATHS_BYTES);
     if (ask->n_paths > COMPARE_PATHS_MAX)
-        return err_name(err, EINVAL, "invalid_path", "more than %d paths", COMPARE_PATHS_MAX);
+        return err_fail(err, FAIL_INVALID_PATH, "more than %d paths", COMPARE_PATHS_MAX);
     int r = 0;
     for (size_t i = 0; r == 0 && i < ask->n_paths; i++)
         r = add_path(&paths, ask->paths[i], err);
@@ -147,7 +147,7 @@ int compare(struct core *core, const char *owner, const char *from, const char *
     int64_t parted = r < 0 ? 0 : parted_ms(core, &a, &b);
     (void)pthread_mutex_unlock(&core->table.lock);
     if (r >= 0 && strcmp(a.tree, b.tree) != 0)
-        r = err_name(err, EXDEV, "different_images",
+        r = err_fail(err, FAIL_DIFFERENT_IMAGES,
                      "'%.64s' and '%.64s' lie on different images; only states of one image can be "
                      "compared",
                      from, to);

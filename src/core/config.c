@@ -233,16 +233,15 @@ int image_config_parse(const char *text, size_t n, struct image_config *ret_c, s
     json_t *o = n > OCI_JSON_MAX || !json_shallow(text, n) ? NULL : json_loadb(text, n, 0, &why);
     if (!json_is_object(o)) {
         json_decref(o);
-        return err_name(err, EINVAL, "invalid_image",
-                        "the image's configuration is no JSON object");
+        return err_fail(err, FAIL_INVALID_IMAGE, "the image's configuration is no JSON object");
     }
     int r = get_config(o, &c);
     json_decref(o);
     if (r < 0) {
         image_config_done(&c);
-        return r == -EINVAL ? err_name(err, EINVAL, "invalid_image",
-                                       "the image's configuration is malformed")
-                            : err_set(err, -r, "cannot read an image's configuration");
+        return r == -EINVAL
+                   ? err_fail(err, FAIL_INVALID_IMAGE, "the image's configuration is malformed")
+                   : err_set(err, -r, "cannot read an image's configuration");
     }
     *ret_c = c;
     return 0;

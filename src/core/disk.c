@@ -184,7 +184,7 @@ static int refuse(const struct disk_reading *d, struct err *err)
     };
     const struct disk_room *a = &d->areas[d->worst];
     char left[SIZE_TEXT], size[SIZE_TEXT], reserve[SIZE_TEXT];
-    return err_name(err, ENOSPC, "no_space",
+    return err_fail(err, FAIL_NO_SPACE,
                     "%s: %s free of %s, and the last %s are kept for sandboxes that run; "
                     "delete sandboxes, checkpoints, volumes or images, or ask the operator for a "
                     "larger disk",

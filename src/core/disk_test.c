@@ -68,10 +68,10 @@ TEST(nothing_new_is_made_on_a_full_disk_until_something_goes)
     fake_pool(&w->k, 100 * GIB, 5 * GIB);
     disk_look(w->core);
     CHECK_EQ(create(w, &more, &err), -ENOSPC);
-    CHECK_STR(err.what, "no_space");
+    CHECK_STR(failure_name(err.failure), "no_space");
     CHECK(strstr(err.msg, "5.0 GiB free of 100.0 GiB") && strstr(err.msg, "delete"));
     CHECK_EQ(volume_create(w->core, OWNER_DEFAULT, "v", GIB, &v, &err), -ENOSPC);
-    CHECK_STR(err.what, "no_space");
+    CHECK_STR(failure_name(err.failure), "no_space");
     CHECK_EQ(disk_go_on(w->core, &err), -ENOSPC);
     CHECK_OK(sandbox_delete(w->core, OWNER_DEFAULT, s.id, &err)); /* always works */
     fake_pool(&w->k, 100 * GIB, 6 * GIB);

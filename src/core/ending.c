@@ -34,7 +34,7 @@ static int put_away(struct core *core, struct box *b, enum sandbox_cause cause, 
         return r; /* what is between is gone on with by the timers */
     }
     int n = snprintf(data, sizeof(data), "{\"cause\":\"%s\",\"code\":\"%s\"}",
-                     sandbox_cause_name(cause), why.what ? why.what : "internal");
+                     sandbox_cause_name(cause), failure_name(why.failure));
     event_emit(core, b->s.owner, b->s.id, "sandbox.pause_failed",
                n < 0 || (size_t)n >= sizeof(data) ? NULL : data);
     log_warn("cannot be paused sandbox=%s cause=%s err=\"%s\"", b->s.id, sandbox_cause_name(cause),

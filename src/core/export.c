@@ -106,10 +106,10 @@ static int add_layers(struct image_export *exp, const struct image *image, enum 
         char name[128];
         uint64_t size = 0;
         if (!blob_exists(exp->core, layers[i].digest, &size))
-            return err_name(err, ENOENT, "invalid_image",
-                            "the bytes of layer %zu of '%.120s' are not here (it came in before "
-                            "they were kept): import it again, then export it",
-                            i + 1, image->name);
+            return err_fail_as(err, ENOENT, FAIL_INVALID_IMAGE,
+                               "the bytes of layer %zu of '%.120s' are not here (it came in before "
+                               "they were kept): import it again, then export it",
+                               i + 1, image->name);
         blob_name(format, layers[i].digest, true, name);
         add_blob(exp, name, &layers[i], size);
         if (json_array_append_new(names, json_string(name)) < 0)

@@ -47,8 +47,8 @@ int file_begin(struct core *core, const struct sandbox *s, const struct file_ask
 
     int r = file_encode_ask(&b, s, ask);
     if (r == -EMSGSIZE)
-        return err_name(err, E2BIG, "argument_too_large",
-                        "the names of one request are over %u bytes", WIRE_PAYLOAD_MAX);
+        return err_fail(err, FAIL_ARGUMENT_TOO_LARGE, "the names of one request are over %u bytes",
+                        WIRE_PAYLOAD_MAX);
     if (r < 0)
         return err_set(err, -r, "cannot describe the file operation");
     r = init_conn_open(core_run_dir(core), s->id, &call->conn, err);
@@ -169,10 +169,11 @@ void file_call_free(struct file_call *call)
 static int lost(const struct file_call *call, int r, struct err *err)
 {
     if (r == -ECONNRESET)
-        return err_name(err, ECONNRESET, "sandbox_not_running",
-                        "the operation ended inside sandbox '%s' before it answered: the sandbox "
-                        "stopped, or had no memory left",
-                        call->sandbox);
+        return err_fail_as(
+            err, ECONNRESET, FAIL_SANDBOX_NOT_RUNNING,
+            "the operation ended inside sandbox '%s' before it answered: the sandbox "
+            "stopped, or had no memory left",
+            call->sandbox);
     return init_conn_lost(err, r, call->sandbox);
 }
 
@@ -197,7 +198,7 @@ static int take_skipped(const struct init_frame *f, struct file_event *ret_ev)
     int r = file_decode(f->p, f->h.len, ret_ev);
     if (r < 0)
         return r;
-    if (init_conn_error(f, &ret_ev->err) == -EPROTO && !ret_ev->err.what) {
+    if (init_conn_error(f, &ret_ev->err) == -EPROTO && !ret_ev->err.failure) {
         file_event_done(ret_ev);
         return -EPROTO;
     }

@@ -157,7 +157,7 @@ TEST(a_worker_that_sends_a_little_now_and_then_is_given_up)
         while ((n = file_read(call, out, sizeof(out), -1, &err)) > 0)
             ;
         CHECK_EQ(n, -ETIMEDOUT);
-        CHECK_STR(err.what, "sandbox_busy");
+        CHECK_STR(failure_name(err.failure), "sandbox_busy");
         CHECK(clock_mono_ms() - began < 5000);
         file_call_free(take_ptr(call)); /* the worker sees the end */
     }
@@ -176,7 +176,7 @@ TEST(a_refusal_keeps_its_name_and_its_sentence)
 
     stage_open(&st, part_refuse);
     CHECK_EQ(file_do(&st.core, &st.s, &ask, NULL, NULL, &err), -ENOENT);
-    CHECK_STR(err.what, "file_not_found");
+    CHECK_STR(failure_name(err.failure), "file_not_found");
     CHECK_STR(err.msg, "there is no '/etc/x'");
 }
 
@@ -202,7 +202,7 @@ TEST(a_write_that_was_refused_early_can_still_be_told_why)
         r = file_put_data(call, data, sizeof(data));
     CHECK_EQ(r, -EPIPE);
     CHECK_EQ(file_next(call, 5000, -1, &ev, &err), -ENOSPC);
-    CHECK_STR(err.what, "no_space");
+    CHECK_STR(failure_name(err.failure), "no_space");
     CHECK_EQ(file_call_size(call), 77);
 }
 
@@ -224,7 +224,7 @@ TEST(what_was_skipped_is_an_event_and_not_a_failure)
     CHECK_EQ(file_next(call, 5000, -1, &ev, NULL), 1);
     CHECK_EQ(ev.type, FILE_SKIPPED);
     CHECK_STR(ev.entry.path, "/etc/x");
-    CHECK_STR(ev.err.what, "permission_denied");
+    CHECK_STR(failure_name(ev.err.failure), "permission_denied");
     file_event_done(&ev);
     CHECK_EQ(file_next(call, 5000, -1, &ev, NULL), 1);
     CHECK_EQ(ev.type, FILE_DONE);
@@ -242,7 +242,7 @@ TEST(a_worker_that_dies_is_told_as_such)
 
     stage_open(&st, part_vanish);
     CHECK_EQ(file_do(&st.core, &st.s, &ask, NULL, NULL, &err), -ECONNRESET);
-    CHECK_STR(err.what, "sandbox_not_running");
+    CHECK_STR(failure_name(err.failure), "sandbox_not_running");
 }
 
 TEST(an_entry_with_a_nul_a_wrong_type_or_a_cut_field_is_refused)

@@ -75,5 +75,5 @@ TEST(a_watch_of_nothing_is_refused)
 
     stage_open(&st, part_refuse);
     CHECK_EQ(file_watch_open(&st.core, &st.s, NULL, "/w", 0, -1, &w, &err), -ENOENT);
-    CHECK_STR(err.what, "file_not_found");
+    CHECK_STR(failure_name(err.failure), "file_not_found");
 }

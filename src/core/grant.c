@@ -83,7 +83,7 @@ static int fill(struct core *core, const char *owner, struct binding *b, struct 
     if (binding_carries(b, b->value, n))
         return 0;
     forget(b);
-    return err_name(err, EINVAL, "invalid_binding",
+    return err_fail(err, FAIL_INVALID_BINDING,
                     "secret '%s' cannot go into a header: it is empty, begins or ends with a "
                     "blank, or has line breaks or other control characters in it",
                     b->secret);

@@ -59,7 +59,7 @@ bool image_name_valid(const char *name)
 int image_name_normal(const char *name, char ret_name[IMAGE_NAME_MAX], struct err *err)
 {
     if (!image_name_valid(name))
-        return err_name(err, EINVAL, "invalid_reference",
+        return err_fail(err, FAIL_INVALID_REFERENCE,
                         "'%.64s' is no image's name: [host[:port]/]name[:tag], the name in a-z, "
                         "0-9, '.', '_', '/' and '-', %d bytes at most",
                         name, IMAGE_NAME_MAX - 1);
@@ -98,8 +98,8 @@ static int not_found(struct err *err, const char *name)
 {
     const char *cure = image_cure(name);
     if (*cure)
-        return err_name(err, ENOENT, "image_not_found", "no image '%s' here yet%s", name, cure);
-    return err_name(err, ENOENT, "image_not_found",
+        return err_fail(err, FAIL_IMAGE_NOT_FOUND, "no image '%s' here yet%s", name, cure);
+    return err_fail(err, FAIL_IMAGE_NOT_FOUND,
                     "no image '%.128s' here; `warren image ls` shows what there is, another team's "
                     "as team/name",
                     name);
@@ -391,7 +391,7 @@ int image_tag(struct core *core, const char *owner, const char *name, const char
 
 static int in_use(struct err *err, const char *name)
 {
-    return err_name(err, EBUSY, "image_in_use",
+    return err_fail(err, FAIL_IMAGE_IN_USE,
                     "a sandbox uses image '%.128s'; delete its sandboxes first", name);
 }
 
@@ -425,11 +425,11 @@ int image_remove(struct core *core, const char *owner, const char *name, struct 
     if (!n)
         return not_found(err, name);
     if (strcmp(image.owner, owner) != 0)
-        return err_name(err, EPERM, "forbidden", "image '%.128s' is another team's", name);
+        return err_fail(err, FAIL_FORBIDDEN, "image '%.128s' is another team's", name);
     if (last ? box_tree_used(core, image.tree) : box_image_used(core, &image))
         return in_use(err, name);
     if (template_uses_image(core, &image))
-        return err_name(err, EBUSY, "image_in_use",
+        return err_fail(err, FAIL_IMAGE_IN_USE,
                         "a template uses image '%.128s'; delete its templates first", name);
     int r = store_name_remove(core->store, owner, image.name, err);
     if (r < 0)

@@ -60,7 +60,7 @@ TEST(a_replaced_tree_goes_when_its_last_sandbox_does)
     CHECK_OK(sandbox_delete(w->core, "default", s.id, &err));
     CHECK_EQ(w->k.n_images, 0);
     CHECK_EQ(image_remove(w->core, "default", "tool", &err), -ENOENT);
-    CHECK_STR(err.what, "image_not_found");
+    CHECK_STR(failure_name(err.failure), "image_not_found");
     sandbox_done(&s);
     sandbox_spec_done(&spec);
     world_free(w);
@@ -77,7 +77,7 @@ TEST(an_image_in_use_stays_and_one_that_only_the_pool_uses_goes)
     WAIT_FOR((core_counts(w->core, &c), c.pool_ready == 3));
     CHECK_OK(sandbox_create(w->core, "default", &spec, &s, &err));
     CHECK_EQ(image_remove(w->core, "default", "base", &err), -EBUSY);
-    CHECK_STR(err.what, "image_in_use");
+    CHECK_STR(failure_name(err.failure), "image_in_use");
     CHECK_OK(sandbox_delete(w->core, "default", s.id, &err));
     CHECK_OK(image_remove(w->core, "default", "base", &err));
     CHECK_EQ(fake_count(&w->k), 0);
@@ -93,14 +93,14 @@ TEST(a_failed_or_abandoned_import_leaves_nothing)
     struct image_import *imp;
     fake_fail_next(&w->k, KEEPER_LAYER_PUT, EINVAL, "invalid_image");
     CHECK_EQ(import(w->core, "tool", "abc", &image, &err), -EINVAL);
-    CHECK_STR(err.what, "invalid_image");
+    CHECK_STR(failure_name(err.failure), "invalid_image");
     CHECK_OK(image_import_begin(w->core, "default", "tool", false, &imp, &err));
     CHECK_OK(image_import_write(imp, "abc", 3, &err));
     image_import_abort(imp);
     CHECK_EQ(w->k.n_images, 0);
     fake_drop_next(&w->k, KEEPER_LAYER_PUT);
     CHECK_EQ(import(w->core, "tool", "abc", &image, &err), -ENOTCONN);
-    CHECK_STR(err.what, "keeper_unavailable");
+    CHECK_STR(failure_name(err.failure), "keeper_unavailable");
     CHECK_EQ(image_resolve(w->core, "default", "tool", &image, NULL, &err), -ENOENT);
     world_free(w);
 }
@@ -169,7 +169,7 @@ TEST(a_team_sees_its_own_and_public_images_and_removes_only_its_own)
     CHECK_EQ(n, 1); /* base, which is public */
     free(all);
     CHECK_EQ(image_remove(w->core, "blue", "base", &err), -EPERM);
-    CHECK_STR(err.what, "forbidden");
+    CHECK_STR(failure_name(err.failure), "forbidden");
     CHECK_EQ(image_remove(w->core, "blue", "tool", &err), -ENOENT);
     CHECK_OK(image_tag(w->core, "red", "base", "base", &image, &err));
     CHECK_STR(image.owner, "red");

@@ -302,15 +302,15 @@ static int check_layers(struct content *c, struct err *err)
     if (r < 0)
         return r;
     if (m.n != c->n || c->n == 0 || c->parsed.n_diff_ids != c->n)
-        r = err_name(err, EINVAL, "invalid_image",
+        r = err_fail(err, FAIL_INVALID_IMAGE,
                      "the manifest has %zu layers and the configuration %zu", m.n,
                      c->parsed.n_diff_ids);
     if (r == 0 && strcmp(m.config.digest, c->id) != 0)
-        r = err_name(err, EINVAL, "invalid_image", "the manifest is of another configuration");
+        r = err_fail(err, FAIL_INVALID_IMAGE, "the manifest is of another configuration");
     for (size_t i = 0; r == 0 && i < c->n; i++)
         if (strcmp(m.layers[i].digest, c->layers[i].digest) != 0 ||
             strcmp(c->parsed.diff_ids[i], c->layers[i].diff_id) != 0)
-            r = err_name(err, EINVAL, "invalid_image",
+            r = err_fail(err, FAIL_INVALID_IMAGE,
                          "layer %zu is not the one that the manifest and the configuration say",
                          i + 1);
     oci_manifest_done(&m);

@@ -16,53 +16,10 @@
 #define READ_FULL (WIRE_DATA_MAX + READ_FIRST) /* a full frame of output, and the next head */
 #define IN_MAX (WIRE_HEADER_SIZE + WIRE_PAYLOAD_MAX)
 
-/* What init may call a failure, as a literal (see err.h), and the errno that goes with it. */
-static const struct {
-    const char *what;
-    int code;
-} failures[] = {
-    { "program_not_found", ENOENT },
-    { "program_not_executable", EACCES },
-    { "workdir_not_found", ENOENT },
-    { "user_not_found", ENOENT },
-    { "argument_too_large", E2BIG },
-    { "process_not_found", ESRCH },
-    { "process_ended", ESRCH },
-    { "stdin_closed", EPIPE },
-    { "not_a_terminal", ENOTTY },
-    { "invalid_field", EINVAL },
-    { "missing_field", EINVAL },
-    { "sandbox_busy", EBUSY },
-    { "too_many_processes", EAGAIN },
-    { "out_of_memory", ENOMEM },
-    /* files */
-    { "file_not_found", ENOENT },
-    { "file_exists", EEXIST },
-    { "file_busy", ETXTBSY },
-    { "not_a_directory", ENOTDIR },
-    { "is_a_directory", EISDIR },
-    { "not_a_file", EINVAL },
-    { "directory_not_empty", ENOTEMPTY },
-    { "permission_denied", EACCES },
-    { "read_only", EROFS },
-    { "name_too_long", ENAMETOOLONG },
-    { "too_many_links", ELOOP },
-    { "invalid_path", EINVAL },
-    { "invalid_pattern", EINVAL },
-    { "invalid_archive", EINVAL },
-    { "not_supported", EOPNOTSUPP },
-    { "xattr_not_found", ENODATA },
-    { "precondition_failed", ESTALE },
-    { "range_not_satisfiable", ERANGE },
-    { "too_many_entries", E2BIG },
-    { "file_changed", ESTALE },
-    { "no_space", ENOSPC },
-};
-
 static int not_running(struct err *err, const char *id)
 {
-    return err_name(err, ENOTCONN, "sandbox_not_running",
-                    "sandbox '%s' does not answer: it is not running", id);
+    return err_fail_as(err, ENOTCONN, FAIL_SANDBOX_NOT_RUNNING,
+                       "sandbox '%s' does not answer: it is not running", id);
 }
 
 int init_conn_open(const char *run_dir, const char *id, struct init_conn *ret_c, struct err *err)
@@ -85,7 +42,7 @@ int init_conn_open(const char *run_dir, const char *id, struct init_conn *ret_c,
     if (r < 0 && (errno == ECONNREFUSED || errno == ENOENT))
         return not_running(err, id);
     if (r < 0 && errno == EAGAIN)
-        return err_name(err, EBUSY, "sandbox_busy", "sandbox '%s' takes no more commands", id);
+        return err_fail(err, FAIL_SANDBOX_BUSY, "sandbox '%s' takes no more commands", id);
     if (r < 0)
         return err_set(err, errno, "cannot reach the init of sandbox '%s'", id);
     *ret_c = (struct init_conn){ .fd = take_fd(fd), .in = BUF_INIT(IN_MAX) };
@@ -507,9 +464,9 @@ int init_conn_error(const struct init_frame *f, struct err *err)
 {
     struct wire_reader reader = { f->p, f->h.len };
     struct wire_field field;
-    const char *what = NULL;
+    enum failure failure = FAIL_NONE;
     char msg[ERR_MSG_MAX] = "";
-    int code = EIO, r;
+    int r;
 
     while ((r = wire_next(&reader, &field)) > 0) {
         if (field.tag == WIRE_T_MESSAGE) {
@@ -517,25 +474,22 @@ int init_conn_error(const struct init_frame *f, struct err *err)
             memcpy(msg, field.p, n);
             msg[n] = '\0';
         }
-        for (size_t i = 0; field.tag == WIRE_T_WHAT && i < ARRAY_LEN(failures); i++)
-            if (field.n == strlen(failures[i].what) &&
-                memcmp(field.p, failures[i].what, field.n) == 0) {
-                what = failures[i].what;
-                code = failures[i].code;
-            }
+        if (field.tag == WIRE_T_WHAT)
+            failure = failure_find(field.p, field.n, FAILURE_BY_INIT);
     }
     if (r < 0)
         return err_set(err, EPROTO, "the sandbox's init sent a malformed answer");
-    return err_name(err, code, what, "%s", msg[0] ? msg : "the sandbox's init refused");
+    return err_fail(err, failure, "%s", msg[0] ? msg : "the sandbox's init refused");
 }
 
 int init_conn_lost(struct err *err, int r, const char *id)
 {
     if (r == -ETIMEDOUT)
-        return err_name(err, ETIMEDOUT, "sandbox_busy", "sandbox '%s' did not answer in time", id);
+        return err_fail_as(err, ETIMEDOUT, FAIL_SANDBOX_BUSY, "sandbox '%s' did not answer in time",
+                           id);
     if (r == -ECONNRESET)
-        return err_name(err, ECONNRESET, "sandbox_not_running",
-                        "sandbox '%s' ended before it answered", id);
+        return err_fail_as(err, ECONNRESET, FAIL_SANDBOX_NOT_RUNNING,
+                           "sandbox '%s' ended before it answered", id);
     if (r == -EPROTO)
         return err_set(err, EPROTO, "the init of sandbox '%s' sent what is not an answer", id);
     return err_set(err, -r, "cannot talk to the init of sandbox '%s'", id);

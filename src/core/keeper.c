@@ -15,33 +15,16 @@
 #define MEMORY_WAIT_S 7200 /* memory on its way to the disk or back takes what the disk takes */
 #define ROWS_MAX 1000000   /* no host has as many cells */
 
-/* A failure's name must be a literal that lasts; the keeper's is bytes from a socket. */
-static const char *known_name(const char *what)
-{
-    static const char *const names[] = {
-        "no_space",           "image_not_found",     "capacity",
-        "cell_exists",        "image_in_use",        "sandbox_not_running",
-        "sandbox_busy",       "invalid_image",       "invalid_field",
-        "internal",           "volume_not_found",    "checkpoint_not_found",
-        "cannot_dump",        "cannot_restore",      "memory_unsupported",
-        "bucket_unreachable", "buckets_unsupported", "limit_below_use",
-    };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(what, names[i]) == 0)
-            return names[i];
-    return NULL;
-}
-
 int keeper_ask_result(const struct keeper_reply *reply, struct err *err)
 {
     if (reply->result >= 0)
         return 0;
     int code = reply->result < -4095 ? EIO : -reply->result;
-    const char *what = known_name(reply->what);
-    if (!what && (code == ENOSPC || code == EDQUOT))
-        what = "no_space";
-    return err_name(err, code, what ? what : "internal", "%s",
-                    reply->msg[0] ? reply->msg : strerror(code));
+    enum failure failure =
+        failure_find(reply->what, strnlen(reply->what, sizeof(reply->what)), FAILURE_BY_KEEPER);
+    if (!failure && (code == ENOSPC || code == EDQUOT))
+        failure = FAIL_NO_SPACE;
+    return err_fail_as(err, code, failure, "%s", reply->msg[0] ? reply->msg : strerror(code));
 }
 
 static int dial(const struct core *core, int flags)
@@ -74,7 +57,7 @@ static bool is_away(int r)
 
 static int unavailable(struct err *err, int r)
 {
-    return err_name(err, ENOTCONN, "keeper_unavailable",
+    return err_fail(err, FAIL_KEEPER_UNAVAILABLE,
                     "warren-keeper does not answer (%s); its log says why", strerror(-r));
 }
 
@@ -94,7 +77,7 @@ static int pause_or_fail(struct core *core, int r, int64_t until_ms, struct err 
     if (r == -ETIMEDOUT)
         return unavailable(err, r);
     if (!is_away(r))
-        return err_name(err, -r, "internal", "cannot talk to warren-keeper: %s", strerror(-r));
+        return err_set(err, -r, "cannot talk to warren-keeper: %s", strerror(-r));
     if (atomic_load(&core->stopping) || clock_mono_ms() >= until_ms)
         return unavailable(err, r);
     (void)usleep(RETRY_US);

@@ -103,7 +103,7 @@ int keeper_ask_sockets(struct core *core, const char *id, int ret_fds[KEEPER_SOC
     if (r < 0)
         return r;
     if (passed.n == 0)
-        return err_name(err, EPROTO, "internal", "warren-keeper answered without a socket");
+        return err_set(err, EPROTO, "warren-keeper answered without a socket");
     for (size_t i = 0; i < KEEPER_SOCKETS; i++)
         ret_fds[i] = i < passed.n ? passed.fds[i] : -1;
     return 0;
@@ -119,7 +119,7 @@ int keeper_ask_steer(struct core *core, const char *id, int ret_fds[KEEPER_STEER
         return r;
     if (passed.n != KEEPER_STEER_FDS) {
         fd_close_all(passed.fds, passed.n);
-        return err_name(err, EPROTO, "internal", "warren-keeper answered without the sockets");
+        return err_set(err, EPROTO, "warren-keeper answered without the sockets");
     }
     memcpy(ret_fds, passed.fds, sizeof(passed.fds));
     return 0;

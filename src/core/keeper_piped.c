@@ -39,7 +39,7 @@ int keeper_ask_finish(int fd, unsigned wait_s, const char *doing, struct keeper_
     struct keeper_reply reply;
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     if (keeper_ask_next(fd, &reply) < 0)
-        return err_name(err, ENOTCONN, "keeper_unavailable",
+        return err_fail(err, FAIL_KEEPER_UNAVAILABLE,
                         "warren-keeper went away while it %s; try again", doing);
     int r = keeper_ask_result(&reply, err);
     if (r >= 0 && ret_reply)

@@ -203,7 +203,7 @@ int key_create(struct core *core, const char *owner, const char *name, enum key_
                struct key *ret_key, char ret_text[KEY_TEXT_MAX], struct err *err)
 {
     if (name && name[0] && !name_valid(name))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
                         "digit first",
                         NAME_MAX_LEN);
@@ -220,7 +220,7 @@ int key_create(struct core *core, const char *owner, const char *name, enum key_
     /* Its team may have gone while it was made: then so must the key. */
     if (!team_exists(core, owner)) {
         (void)key_revoke(core, owner, key.id, true, NULL);
-        return err_name(err, ENOENT, "team_not_found", "no team '%s' here", owner);
+        return err_fail(err, FAIL_TEAM_NOT_FOUND, "no team '%s' here", owner);
     }
     *ret_key = key;
     memcpy(ret_text, text, sizeof(text));
@@ -275,9 +275,9 @@ int key_revoke(struct core *core, const char *owner, const char *id, bool by_adm
         key = known->key;
     (void)pthread_mutex_unlock(&k->lock);
     if (!key.id[0])
-        return err_name(err, ENOENT, "key_not_found", "no key '%.64s' here", id);
+        return err_fail(err, FAIL_KEY_NOT_FOUND, "no key '%.64s' here", id);
     if (key.role == KEY_ADMIN && !by_admin)
-        return err_name(err, EPERM, "forbidden", "key '%s' is an operator's", id);
+        return err_fail(err, FAIL_FORBIDDEN, "key '%s' is an operator's", id);
     /* The database first: a key that is refused now must not work again after a restart. */
     int r = store_key_remove(core->store, id, err);
     if (r < 0)

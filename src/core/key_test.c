@@ -25,7 +25,7 @@ TEST(a_key_works_under_any_prefix_until_it_is_revoked)
     world_restart(w, 0);
     CHECK_OK(key_check(w->core, text, &used));
     CHECK_EQ(key_revoke(w->core, "another", key.id, true, &err), -ENOENT);
-    CHECK_STR(err.what, "key_not_found");
+    CHECK_STR(failure_name(err.failure), "key_not_found");
     CHECK_OK(key_revoke(w->core, "default", key.id, true, &err));
     CHECK_EQ(key_check(w->core, text, &used), -EACCES);
     world_restart(w, 0);
@@ -33,7 +33,7 @@ TEST(a_key_works_under_any_prefix_until_it_is_revoked)
     CHECK_OK(key_check(w->core, WORLD_KEY, &used)); /* the first one, still */
     CHECK_EQ(used.role, KEY_ADMIN);
     CHECK_EQ(key_revoke(w->core, "default", used.id, false, &err), -EPERM);
-    CHECK_STR(err.what, "forbidden");
+    CHECK_STR(failure_name(err.failure), "forbidden");
 
     struct key *keys;
     size_t n;

@@ -116,7 +116,7 @@ static int unpack_in_room(struct core *core, struct room *room, const char *pare
         return room_exceeded(room, most, err);
     }
     if (r == -EFBIG)
-        (void)err_name(err, EFBIG, "layer_too_large",
+        (void)err_fail(err, FAIL_LAYER_TOO_LARGE,
                        "a layer may unpack to %llu MiB here (the daemon's option image-layer-mb)",
                        (unsigned long long)most >> 20);
     int settled = room_settle(room, r < 0 ? 0 : l->size_bytes, r < 0 ? NULL : err);
@@ -173,14 +173,15 @@ static int make(struct core *core, struct room *room, const char *parent_chain,
         return r;
     r = blob_open(core, want->digest, &blob, &l.l.compressed_bytes, err);
     if (r < 0)
-        return err_name(err, ENOENT, "invalid_image", "the layer '%s' is missing", want->digest);
+        return err_fail_as(err, ENOENT, FAIL_INVALID_IMAGE, "the layer '%s' is missing",
+                           want->digest);
     r = unpack_in_room(core, room, parent_tree, blob, &l.l, err);
     if (r < 0)
         return err_wrap(err, r, "layer '%.19s'", want->digest);
     if (diff_id && strcmp(diff_id, l.l.diff_id) != 0)
-        r = err_name(err, EBADMSG, "invalid_image",
-                     "the layer '%s' holds '%s', and its image says '%s'", want->digest,
-                     l.l.diff_id, diff_id);
+        r = err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                        "the layer '%s' holds '%s', and its image says '%s'", want->digest,
+                        l.l.diff_id, diff_id);
     if (r == 0)
         r = digest_chain(parent_chain, l.l.diff_id, l.l.chain);
     (void)snprintf(l.parent, sizeof(l.parent), "%s", parent_chain);
@@ -220,7 +221,7 @@ static int enter(struct core *core, struct making *m, const struct image_layer *
         *ret_layer = l->l;
         r = 1;
     } else if (m->parent[0] && !below) {
-        r = err_name(err, ENOENT, "image_not_found", "the layer below is not here any more");
+        r = err_fail(err, FAIL_IMAGE_NOT_FOUND, "the layer below is not here any more");
     } else {
         (void)snprintf(ret_parent_tree, KEEPER_IMAGE_SIZE, "%s", below ? below->l.tree : "");
         m->next = im->making;
@@ -252,7 +253,7 @@ int image_add_layer(struct core *core, struct room *room, const char *parent_cha
     char parent_tree[KEEPER_IMAGE_SIZE] = "";
     if (!digest_valid(digest) || (diff_id && !digest_valid(diff_id)) ||
         strlen(media_type) >= sizeof(want.media_type))
-        return err_name(err, EINVAL, "invalid_image", "'%.80s' is not a layer", digest);
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%.80s' is not a layer", digest);
     (void)snprintf(want.digest, sizeof(want.digest), "%s", digest);
     (void)snprintf(want.media_type, sizeof(want.media_type), "%s", media_type);
     (void)snprintf(m.parent, sizeof(m.parent), "%s", parent_chain ? parent_chain : "");

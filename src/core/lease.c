@@ -90,10 +90,10 @@ int leases_load(struct core *core, struct err *err)
 static int describe(int64_t ms, const char *reason, struct lease *lease, struct err *err)
 {
     if (ms < 1000 || ms > LEASE_SECONDS_MAX * 1000ll)
-        return err_name(err, EINVAL, "invalid_field", "'seconds' must be from 1 to %d",
+        return err_fail(err, FAIL_INVALID_FIELD, "'seconds' must be from 1 to %d",
                         LEASE_SECONDS_MAX);
     if (reason && strlen(reason) > LEASE_REASON_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'reason' must have at most %d bytes",
+        return err_fail(err, FAIL_INVALID_FIELD, "'reason' must have at most %d bytes",
                         LEASE_REASON_MAX);
     *lease = (struct lease){ .created_ms = clock_now_ms() };
     lease->until_ms = lease->created_ms + ms;
@@ -110,7 +110,7 @@ static int keep(struct core *core, const char *sandbox, const struct lease *leas
     int r = b ? add(core, b, lease, lease->created_ms) : -ENOENT;
     (void)pthread_mutex_unlock(&t->lock);
     if (r == -EBUSY)
-        return err_name(err, EBUSY, "lease_limit",
+        return err_fail(err, FAIL_LEASE_LIMIT,
                         "sandbox '%s' has %d leases already; end one, or wait for the end of one",
                         sandbox, LEASES_MAX);
     if (r == -ENOENT)
@@ -192,8 +192,7 @@ int lease_end(struct core *core, const char *owner, const char *who, const char 
     if (r < 0)
         return r;
     if (!forget(core, owner, s.id, id))
-        return err_name(err, ENOENT, "lease_not_found", "sandbox '%s' has no lease '%.64s'", s.id,
-                        id);
+        return err_fail(err, FAIL_LEASE_NOT_FOUND, "sandbox '%s' has no lease '%.64s'", s.id, id);
     timers_changed(core);
     return store_lease_remove(core->store, id, err);
 }

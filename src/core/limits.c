@@ -84,7 +84,7 @@ int limits_check(const struct network_limits *limits, const struct network_limit
         uint64_t here = most ? get(most, i) : 0;
         uint64_t bound = here ? here : kinds[i].most;
         if (get(limits, i) > bound)
-            return err_name(err, EINVAL, "invalid_field",
+            return err_fail(err, FAIL_INVALID_FIELD,
                             "'network_limits.%s' must be from 1 to %llu here", kinds[i].name,
                             (unsigned long long)bound);
     }

@@ -118,8 +118,7 @@ int sandbox_list(struct core *core, const char *owner, const struct sandbox_filt
     int64_t ms = filter->ascending ? -1 : INT64_MAX;
     char id[ID_SIZE] = "";
     if (filter->cursor && cursor_read(filter->cursor, &ms, id) < 0)
-        return err_name(err, EINVAL, "invalid_query",
-                        "'cursor' is not one that an earlier list gave");
+        return err_fail(err, FAIL_INVALID_QUERY, "'cursor' is not one that an earlier list gave");
     size_t limit = filter->limit ? filter->limit : LIMIT_DEFAULT;
     if (limit > LIMIT_MAX)
         limit = LIMIT_MAX;

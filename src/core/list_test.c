@@ -98,6 +98,6 @@ TEST(lists_page_in_order_while_sandboxes_go)
     struct sandbox_list list;
     struct err err = ERR_INIT;
     CHECK_EQ(sandbox_list(w->core, "default", &bad, &list, &err), -EINVAL);
-    CHECK_STR(err.what, "invalid_query");
+    CHECK_STR(failure_name(err.failure), "invalid_query");
     world_free(w);
 }

@@ -49,24 +49,24 @@ int spec_add_mount(struct sandbox_spec *spec, const char *volume, const char *pa
     struct sandbox_mount m = { .read_only = read_only };
     char clean[MOUNT_PATH_SIZE + 1];
     if (!name_valid(volume))
-        return err_name(err, EINVAL, "invalid_field", "'%.64s' is no volume's name or id", volume);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%.64s' is no volume's name or id", volume);
     if (path[0] != '/' || strlen(path) >= MOUNT_PATH_SIZE)
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "a volume's 'path' must begin with '/' and have at most %d bytes",
                         MOUNT_PATH_SIZE - 1);
     for (const char *p = path; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
-            return err_name(err, EINVAL, "invalid_field",
+            return err_fail(err, FAIL_INVALID_FIELD,
                             "a volume's 'path' must have no control characters");
     (void)snprintf(clean, sizeof(clean), "%s", path);
     path_clean(clean);
     if (is_taken(clean))
-        return err_name(err, EINVAL, "invalid_field", "no volume can be at '%s'", clean);
+        return err_fail(err, FAIL_INVALID_FIELD, "no volume can be at '%s'", clean);
     if (spec->n_mounts == MOUNTS_MAX)
-        return err_name(err, EINVAL, "invalid_field", "a sandbox may have %d volumes", MOUNTS_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "a sandbox may have %d volumes", MOUNTS_MAX);
     for (size_t i = 0; i < spec->n_mounts; i++)
         if (strcmp(spec->mounts[i].path, clean) == 0)
-            return err_name(err, EINVAL, "invalid_field", "two volumes are at '%s'", clean);
+            return err_fail(err, FAIL_INVALID_FIELD, "two volumes are at '%s'", clean);
     (void)snprintf(m.name, sizeof(m.name), "%s", volume);
     memcpy(m.path, clean, strnlen(clean, sizeof(m.path) - 1));
     return insert(spec, &m) < 0 ? err_set(err, ENOMEM, "cannot allocate a spec") : 0;

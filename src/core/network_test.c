@@ -142,7 +142,7 @@ TEST(a_change_of_bindings_and_of_secrets_is_told_at_once)
     CHECK_OK(secret_remove(w->core, "default", "key", &err));
     expect(broker, BROKER_NET_BINDINGS, "as=bearer\n-\n");
     CHECK_EQ(bind_to(w->core, s.id, "key@b.test", &err), -ENOENT);
-    CHECK_STR(err.what, "secret_not_found");
+    CHECK_STR(failure_name(err.failure), "secret_not_found");
     expect_nothing(broker);
     set_secret(w->core, "bad\nvalue", true); /* of the same name: it cannot be carried */
     expect(broker, BROKER_NET_BINDINGS, "\n-\n");

@@ -12,7 +12,7 @@
 
 static int invalid(struct err *err, const char *what)
 {
-    return err_name(err, EINVAL, "invalid_image", "%s", what);
+    return err_fail(err, FAIL_INVALID_IMAGE, "%s", what);
 }
 
 static json_t *load(const char *text, size_t n, struct err *err)
@@ -24,8 +24,8 @@ static json_t *load(const char *text, size_t n, struct err *err)
     if (n > OCI_JSON_MAX)
         (void)invalid(err, "a manifest or configuration is over 8 MiB");
     else if (!o)
-        (void)err_name(err, EINVAL, "invalid_image",
-                       "a manifest or configuration is no JSON: %.120s", why.text);
+        (void)err_fail(err, FAIL_INVALID_IMAGE, "a manifest or configuration is no JSON: %.120s",
+                       why.text);
     else if (!json_is_object(o))
         (void)invalid(err, "a manifest or configuration is no JSON object");
     if (json_is_object(o))
@@ -46,12 +46,12 @@ static int get_blob(const json_t *o, struct oci_blob *ret_b, struct err *err)
     const char *digest = text_of(o, "digest"), *type = text_of(o, "mediaType");
     const json_t *size = json_object_get(o, "size");
     if (!digest_valid(digest))
-        return err_name(err, EINVAL, "invalid_image", "'%.80s' is not a sha256 digest",
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%.80s' is not a sha256 digest",
                         digest ? digest : "");
     if (!json_is_integer(size) || json_integer_value(size) < 0)
-        return err_name(err, EINVAL, "invalid_image", "'%s' has no size", digest);
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%s' has no size", digest);
     if (type && strlen(type) >= sizeof(ret_b->media_type))
-        return err_name(err, EINVAL, "invalid_image", "'%s' has too long a media type", digest);
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%s' has too long a media type", digest);
     *ret_b = (struct oci_blob){ .size = (uint64_t)json_integer_value(size) };
     memcpy(ret_b->digest, digest, DIGEST_SIZE);
     if (type)
@@ -78,7 +78,7 @@ static int get_layers(const json_t *list, struct oci_manifest *m, struct err *er
 {
     size_t n = json_array_size(list);
     if (n > OCI_LAYERS_MAX)
-        return err_name(err, EINVAL, "invalid_image", "%zu layers; at most %d are taken", n,
+        return err_fail(err, FAIL_INVALID_IMAGE, "%zu layers; at most %d are taken", n,
                         OCI_LAYERS_MAX);
     m->layers = calloc(n + 1, sizeof(*m->layers));
     if (!m->layers)
@@ -233,8 +233,8 @@ static int none_fits(const json_t *list, const struct platform *p, struct err *e
             break;
         at += (size_t)n;
     }
-    return err_name(err, ENOENT, "unsupported_platform", "there is none for %s/%s%s%s; it has %s",
-                    p->os, p->arch, p->variant[0] ? "/" : "", p->variant,
+    return err_fail(err, FAIL_UNSUPPORTED_PLATFORM, "there is none for %s/%s%s%s; it has %s", p->os,
+                    p->arch, p->variant[0] ? "/" : "", p->variant,
                     have[0] ? have : "no platform at all");
 }
 

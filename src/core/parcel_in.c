@@ -25,7 +25,7 @@ struct parcel_import {
 
 static int invalid(struct err *err, const char *what)
 {
-    return err_name(err, EINVAL, "invalid_archive", "not a checkpoint's archive: %s", what);
+    return err_fail(err, FAIL_INVALID_ARCHIVE, "not a checkpoint's archive: %s", what);
 }
 
 /* ---- what belongs to a place stays there ---- */
@@ -177,7 +177,7 @@ static int add_layer(struct core *core, const struct sources *from, const json_t
     if (proof_set_has(from->seen, chain) && image_find_layer(core, chain, l) == 0)
         return 0;
     if (!bundle_has(from->came, digest))
-        return err_name(err, ENOENT, "image_not_found",
+        return err_fail(err, FAIL_IMAGE_NOT_FOUND,
                         "the archive was made without its image, which is not here either: layer "
                         "%s is missing",
                         digest);

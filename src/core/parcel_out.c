@@ -47,7 +47,7 @@ static int pack(struct packing *p, size_t n, struct err *err)
             return r;
         r = fd_write_full(p->out, p->packed, out.pos);
         if (r < 0)
-            return r == -ENOSPC ? err_name(err, ENOSPC, "no_space", "the disk is full")
+            return r == -ENOSPC ? err_fail(err, FAIL_NO_SPACE, "the disk is full")
                                 : err_set(err, -r, "cannot write a checkpoint");
         p->size += out.pos;
     } while (n ? in.pos < in.size : left > 0);
@@ -137,7 +137,7 @@ static int layers_of(struct core *core, const char *tree, struct image_layer **r
         return err_set(err, ENOMEM, "cannot allocate layers");
     if (n == 0) {
         free(layers);
-        return err_name(err, ENOENT, "image_not_found", "the image it lies on is not here");
+        return err_fail(err, FAIL_IMAGE_NOT_FOUND, "the image it lies on is not here");
     }
     *ret_layers = layers;
     *ret_n = n;

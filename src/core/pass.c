@@ -224,7 +224,7 @@ static int find(struct core *core, const char *owner, const char *who, struct sa
 {
     int r = sandbox_get(core, owner, who, ret_s, err);
     if (r >= 0 && ret_s->state == SANDBOX_DELETING)
-        r = err_name(err, EBUSY, "sandbox_busy", "sandbox '%s' is being deleted", ret_s->id);
+        r = err_fail(err, FAIL_SANDBOX_BUSY, "sandbox '%s' is being deleted", ret_s->id);
     return r;
 }
 
@@ -241,8 +241,8 @@ int pass_create(struct core *core, const char *owner, const char *who, unsigned 
         return r;
     forget(core, s.id, clock_now_ms());
     if (count(ps, s.id) >= PASSES_OF_ONE)
-        return err_name(err, ENOSPC, "capacity",
-                        "a sandbox may have %d tokens at a time; revoke some", PASSES_OF_ONE);
+        return err_fail(err, FAIL_CAPACITY, "a sandbox may have %d tokens at a time; revoke some",
+                        PASSES_OF_ONE);
     r = make(&s, port, life_ms, data, ret_text, &e, err);
     if (r < 0)
         return r;
@@ -323,8 +323,7 @@ int pass_revoke(struct core *core, const char *owner, const char *who, const cha
     struct pass_entry *e = unlink_if(bucket(ps, s.id), s.id, id, INT64_MAX);
     (void)pthread_mutex_unlock(&ps->lock);
     if (!e)
-        return err_name(err, ENOENT, "token_not_found", "sandbox '%s' has no token '%.64s'", s.id,
-                        id);
+        return err_fail(err, FAIL_TOKEN_NOT_FOUND, "sandbox '%s' has no token '%.64s'", s.id, id);
     r = store_pass_remove(core->store, id, err);
     if (r < 0) { /* or it would be right again after a restart */
         (void)pthread_mutex_lock(&ps->lock);

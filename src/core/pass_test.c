@@ -39,7 +39,7 @@ TEST(a_pass_opens_its_port_until_it_is_revoked)
     CHECK_EQ(pass_revoke(w->core, "another", s.id, pass.id, &err), -ENOENT);
     CHECK_OK(pass_revoke(w->core, OWNER_DEFAULT, s.id, pass.id, &err));
     CHECK_EQ(pass_revoke(w->core, OWNER_DEFAULT, s.id, pass.id, &err), -ENOENT);
-    CHECK_STR(err.what, "token_not_found");
+    CHECK_STR(failure_name(err.failure), "token_not_found");
     CHECK_EQ(pass_check(w->core, s.id, 80, text, &found), -EACCES);
     (void)world_restart(w, 0);
     CHECK_EQ(pass_check(w->core, s.id, 80, text, &found), -EACCES);

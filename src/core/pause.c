@@ -181,7 +181,7 @@ static int failed(struct core *core, struct box *b, int why, const struct checkp
                   struct err *err)
 {
     struct facts f = { false, false };
-    bool busy = err && err->what && strcmp(err->what, "sandbox_busy") == 0;
+    bool busy = err && err->failure == FAIL_SANDBOX_BUSY;
     if (busy || look(core, b, &f, NULL) < 0) {
         try_later(core, b);
         return why;
@@ -321,7 +321,7 @@ int resume_settle(struct core *core, struct box *b, bool alive, struct err *err)
  * the files there are. */
 static bool is_lost(const struct box *b, int r, const struct err *err)
 {
-    bool lost = r == -ENOENT && err->what && strcmp(err->what, "checkpoint_not_found") == 0;
+    bool lost = r == -ENOENT && err->failure == FAIL_CHECKPOINT_NOT_FOUND;
     if (lost)
         log_warn("what it was paused with is not here; its files are sandbox=%s", b->s.id);
     return lost;
@@ -431,7 +431,7 @@ int sandbox_pause_if(struct core *core, const char *owner, const char *who, cons
     else if (b->s.state == SANDBOX_PAUSING)
         r = pause_settle(core, b, err); /* the next try of one that was cut */
     else if (b->s.state != SANDBOX_PAUSED)
-        r = err_name(err, ESRCH, "sandbox_not_running", "sandbox '%.64s' is %s", who,
+        r = err_fail(err, FAIL_SANDBOX_NOT_RUNNING, "sandbox '%.64s' is %s", who,
                      sandbox_state_name(b->s.state));
     return box_release_copy(core, b, r, ret_s, err);
 }

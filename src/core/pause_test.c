@@ -87,7 +87,7 @@ TEST(what_cannot_be_dumped_runs_on)
     make(w, WAKE_AUTO, &s);
     fake_fail_next(&w->k, KEEPER_POINT_PUT, EBUSY, "cannot_dump");
     CHECK_EQ(sandbox_pause(w->core, "default", s.id, &t, &err), -EBUSY);
-    CHECK_STR(err.what, "cannot_dump");
+    CHECK_STR(failure_name(err.failure), "cannot_dump");
     CHECK_EQ(state_of(w, s.id), SANDBOX_RUNNING);
     world_restart(w, 0);
     CHECK_EQ(state_of(w, s.id), SANDBOX_RUNNING);
@@ -166,7 +166,7 @@ TEST(a_failed_resume_leaves_it_paused)
     make_paused(w, WAKE_AUTO, &s, &p);
     fake_fail_next(&w->k, KEEPER_MAKE, EBUSY, "cannot_restore");
     CHECK_EQ(sandbox_start(w->core, "default", s.id, &t, &err), -EBUSY);
-    CHECK_STR(err.what, "cannot_restore");
+    CHECK_STR(failure_name(err.failure), "cannot_restore");
     CHECK_EQ(state_of(w, s.id), SANDBOX_PAUSED);
     CHECK_EQ(points(w), 1);
     CHECK_OK(sandbox_resume(w->core, "default", s.id, false, &t, &err)); /* on its files alone */
@@ -189,7 +189,7 @@ TEST(entering_resumes_it_unless_it_says_never)
     sandbox_done(&t);
     make_paused(w, WAKE_NEVER, &s, &p);
     CHECK_EQ(sandbox_enter(w->core, "default", s.id, &t, &err), -ESRCH);
-    CHECK_STR(err.what, "sandbox_not_running");
+    CHECK_STR(failure_name(err.failure), "sandbox_not_running");
 }
 
 TEST(a_checkpoint_with_memory_of_a_paused_one_outlives_its_resume)
@@ -242,7 +242,7 @@ TEST(processes_that_do_not_come_back_cost_no_files)
     fake_write(&w->k, s.id, 8);
     fake_fail_next(&w->k, KEEPER_MAKE, EBUSY, "cannot_restore");
     CHECK_EQ(checkpoint_restore(w->core, "default", s.id, "then", true, &t, &err), -EBUSY);
-    CHECK_STR(err.what, "cannot_restore");
+    CHECK_STR(failure_name(err.failure), "cannot_restore");
     CHECK_EQ(state_of(w, s.id), SANDBOX_RUNNING);
     CHECK_EQ(fake_has(&w->k, s.id, &cell), 1);
     CHECK_EQ(cell.files, 8);
@@ -374,7 +374,7 @@ TEST(one_whose_memory_a_power_cut_took_can_be_started_on_its_files)
     paused(w, s.id, &p);
     lose_point(w, p.spec.paused);
     CHECK_EQ(sandbox_start(w->core, "default", s.id, &t, &err), -ENOENT);
-    CHECK_STR(err.what, "checkpoint_not_found");
+    CHECK_STR(failure_name(err.failure), "checkpoint_not_found");
     world_restart(w, 0); /* of which nobody knows whether its files are in place */
     CHECK_EQ(state_of(w, s.id), SANDBOX_PAUSED);
     CHECK_OK(sandbox_stop(w->core, "default", s.id, &t, &err));
@@ -466,7 +466,7 @@ TEST(a_checkpoint_stays_while_it_is_read)
     CHECK_OK(checkpoint_get(w->core, "default", s.id, "then", &c, &err));
     CHECK_OK(checkpoints_pin(w->core, &c, &pin, &err));
     CHECK_EQ(checkpoint_remove(w->core, "default", s.id, "then", &err), -EBUSY);
-    CHECK_STR(err.what, "checkpoint_in_use");
+    CHECK_STR(failure_name(err.failure), "checkpoint_in_use");
     CHECK_EQ(points(w), 1);
     checkpoints_unpin(w->core, pin);
     CHECK_OK(checkpoint_remove(w->core, "default", s.id, "then", &err));

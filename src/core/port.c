@@ -54,7 +54,7 @@ int port_dial(struct core *core, const struct sandbox *s, unsigned port, int tim
               int *ret_fd, struct err *err)
 {
     if (port == 0 || port > PORT_MAX)
-        return err_name(err, EINVAL, "invalid_field", "a port is a number from 1 to %d", PORT_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "a port is a number from 1 to %d", PORT_MAX);
     int fds[KEEPER_SOCKETS];
     int r = keeper_ask_sockets(core, s->id, fds, err);
     if (r < 0)
@@ -66,10 +66,10 @@ int port_dial(struct core *core, const struct sandbox *s, unsigned port, int tim
     }
     fd_close_all(fds, KEEPER_SOCKETS);
     if (chosen == -ECONNREFUSED)
-        return err_name(err, ECONNREFUSED, "port_closed",
-                        "nothing listens on port %u of sandbox '%s'", port, s->id);
+        return err_fail(err, FAIL_PORT_CLOSED, "nothing listens on port %u of sandbox '%s'", port,
+                        s->id);
     if (chosen == -ETIMEDOUT)
-        return err_name(err, ETIMEDOUT, "port_timeout",
+        return err_fail(err, FAIL_PORT_TIMEOUT,
                         "port %u of sandbox '%s' took no connection within %d ms", port, s->id,
                         timeout_ms);
     return chosen < 0 ? err_set(err, -chosen, "cannot reach port %u of sandbox '%s'", port, s->id)

@@ -62,7 +62,8 @@ int port_list(struct core *core, const struct sandbox *s, struct port **ret_port
     size_t n = 0;
     int r = list ? inside_listeners(core, s->id, list, PORT_LIST_MAX, &n) : -ENOMEM;
     if (r == -ETIMEDOUT || r == -EAGAIN)
-        return err_name(err, -r, "sandbox_busy", "sandbox '%s' did not answer in time", s->id);
+        return err_fail_as(err, -r, FAIL_SANDBOX_BUSY, "sandbox '%s' did not answer in time",
+                           s->id);
     if (r < 0)
         return err_set(err, -r, "cannot ask sandbox '%s' what listens", s->id);
     qsort(list, n, sizeof(*list), by_port);

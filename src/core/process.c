@@ -175,8 +175,8 @@ int process_start(struct core *core, const struct sandbox *s, const struct proce
     if (r >= 0 && !spec->own && s->spec.autosave.before_command)
         autosave_command(core, s->id);
     if (r == -EMSGSIZE)
-        r = err_name(err, E2BIG, "argument_too_large",
-                     "arguments and environment are over %u bytes", WIRE_PAYLOAD_MAX);
+        r = err_fail(err, FAIL_ARGUMENT_TOO_LARGE, "arguments and environment are over %u bytes",
+                     WIRE_PAYLOAD_MAX);
     else if (r < 0)
         r = err_set(err, -r, "cannot describe the command");
     else
@@ -251,8 +251,8 @@ int process_next(struct process_stream *st, int timeout_ms, int hangup_fd,
         if (r == -ETIMEDOUT || r == -ECANCELED)
             return r;
         if (r == -ECONNRESET)
-            return err_name(err, ECONNRESET, "sandbox_not_running",
-                            "sandbox '%s' ended while the command ran", st->sandbox);
+            return err_fail_as(err, ECONNRESET, FAIL_SANDBOX_NOT_RUNNING,
+                               "sandbox '%s' ended while the command ran", st->sandbox);
         if (r < 0)
             return init_conn_lost(err, r, st->sandbox);
         switch (f.h.type) {
@@ -352,8 +352,8 @@ int process_write(struct core *core, const struct sandbox *s, uint64_t proc, con
             return err_set(err, -r, "cannot describe the input");
         r = control(core, s, WIRE_WRITE, &b, WRITE_STALL_MS, err);
         if (r == -ETIMEDOUT)
-            return err_name(
-                err, EAGAIN, "stdin_full",
+            return err_fail(
+                err, FAIL_STDIN_FULL,
                 "process %llu has not read its stdin for %d s; %zu of %zu bytes were taken",
                 (unsigned long long)proc, WRITE_STALL_MS / 1000, done, n);
         if (r < 0)

@@ -108,7 +108,7 @@ int process_get(struct core *core, const struct sandbox *s, uint64_t proc, struc
     if (r < 0)
         return r;
     if (!w.found)
-        return err_name(err, ESRCH, "process_not_found", "sandbox '%s' has no process %llu", s->id,
+        return err_fail(err, FAIL_PROCESS_NOT_FOUND, "sandbox '%s' has no process %llu", s->id,
                         (unsigned long long)proc);
     *ret_p = w.p;
     return 0;

@@ -133,7 +133,7 @@ TEST(a_sandbox_without_init_is_not_running)
     struct err err = ERR_INIT;
 
     CHECK(process_start(&core, &s, &spec, &stream, NULL, &err) < 0);
-    CHECK_STR(err.what, "sandbox_not_running");
+    CHECK_STR(failure_name(err.failure), "sandbox_not_running");
     CHECK_EQ(core.exec_failures, 1);
 }
 
@@ -154,7 +154,7 @@ TEST(a_refusal_keeps_its_name_and_sentence)
 
     stage_open(&st, part_refuse);
     CHECK_EQ(process_start(&st.core, &st.s, &spec, &stream, NULL, &err), -ENOENT);
-    CHECK_STR(err.what, "program_not_found");
+    CHECK_STR(failure_name(err.failure), "program_not_found");
     CHECK_STR(err.msg, "there is no program 'ecoh'");
 }
 
@@ -198,7 +198,7 @@ TEST(a_sandbox_that_dies_under_a_command_is_told)
     stage_open(&st, part_dies);
     CHECK_OK(process_start(&st.core, &st.s, &spec, &stream, NULL, NULL));
     CHECK_EQ(process_next(stream, 5000, -1, &ev, &err), -ECONNRESET);
-    CHECK_STR(err.what, "sandbox_not_running");
+    CHECK_STR(failure_name(err.failure), "sandbox_not_running");
 }
 
 static void part_lies(int fd, struct stage *st)
@@ -302,7 +302,7 @@ TEST(a_process_that_is_not_there_is_not_found)
 
     stage_open(&st, part_list);
     CHECK(process_get(&st.core, &st.s, 4, &p, &err) < 0);
-    CHECK_STR(err.what, "process_not_found");
+    CHECK_STR(failure_name(err.failure), "process_not_found");
 }
 
 static void part_ok(int fd, struct stage *st)

@@ -178,8 +178,8 @@ static int compare_layer(struct transfer *t, size_t i, struct err *err)
         return r;
     }
     if (digest_end(c.hash, digest) < 0 || strcmp(digest, blob->digest) != 0)
-        return err_name(err, EBADMSG, "invalid_image",
-                        "what the registry sent as layer %s is another one", blob->digest);
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "what the registry sent as layer %s is another one", blob->digest);
     return 0;
 }
 
@@ -188,9 +188,9 @@ static int take_present(struct transfer *t, size_t i, uint64_t size, struct err 
     const struct pull *p = t->arg;
     const struct descriptor *blob = &t->layers[i].blob;
     if (size != blob->size)
-        return err_name(err, EBADMSG, "invalid_image",
-                        "layer %.19s has %llu bytes where its manifest says %llu", blob->digest,
-                        (unsigned long long)size, (unsigned long long)blob->size);
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "layer %.19s has %llu bytes where its manifest says %llu", blob->digest,
+                           (unsigned long long)size, (unsigned long long)blob->size);
     if (!proof_set_has(p->seen, blob->digest) &&
         !proof_known(t->core, t->config.owner, blob->digest)) {
         int r = compare_layer(t, i, err);
@@ -215,7 +215,7 @@ static int fetch_layer(struct transfer *t, size_t i, struct err *err)
             proof_add(t->core, t->config.owner, blob->digest);
         if (r == -EBUSY) { /* another pull has it: its end is ours */
             if (transfer_cancelled(t))
-                return err_name(err, ECANCELED, "cancelled", "cancelled");
+                return err_fail(err, FAIL_CANCELLED, "cancelled");
             (void)poll(NULL, 0, BUSY_MS);
         } else if (r == -EBADMSG && resumed && !again) {
             again = true; /* what was left from before was bad; it is gone now */
@@ -254,7 +254,7 @@ static int check_room(struct pull *p, struct err *err)
     uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (need <= room)
         return 0;
-    return err_name(err, ENOSPC, "no_space",
+    return err_fail(err, FAIL_NO_SPACE,
                     "the image's layers have %llu MiB, and the disk of the data directory has "
                     "%llu MiB left",
                     (unsigned long long)(need >> 20), (unsigned long long)(room >> 20));
@@ -342,7 +342,7 @@ static int local_name(const struct transfer *t, char ret_name[IMAGE_NAME_MAX], s
     else
         n = snprintf(name, sizeof(name), "%.*s", (int)(at ? at - as : (long)strlen(as)), as);
     if (n < 0 || (size_t)n >= sizeof(name))
-        return err_name(err, EINVAL, "invalid_reference",
+        return err_fail(err, FAIL_INVALID_REFERENCE,
                         "the image's name is too long to be one here; give it another with 'name'");
     return image_name_normal(name, ret_name, err);
 }

@@ -99,10 +99,10 @@ static int remake(struct transfer *t, const struct manifest *m, char **ret_text,
     (void)snprintf(config.media_type, sizeof(config.media_type), "%s", OCI_CONFIG);
     for (size_t i = 0; i < n; i++) {
         if (!blob_exists(t->core, layers[i].digest, &blobs[i].size))
-            return err_name(err, ENODATA, "invalid_image",
-                            "the layers of '%s' were not kept when it was made; import or pull "
-                            "it again",
-                            t->image.name);
+            return err_fail_as(err, ENODATA, FAIL_INVALID_IMAGE,
+                               "the layers of '%s' were not kept when it was made; import or pull "
+                               "it again",
+                               t->image.name);
         memcpy(blobs[i].digest, layers[i].digest, sizeof(blobs[i].digest));
         memcpy(blobs[i].media_type, layers[i].media_type, sizeof(blobs[i].media_type));
     }
@@ -189,7 +189,7 @@ int push_start(struct core *core, const struct transfer_config *config, struct t
     if (r >= 0)
         r = transfer_new(core, &c, &t, err);
     if (r >= 0 && t->ref.digest[0])
-        r = err_name(err, EINVAL, "invalid_reference",
+        r = err_fail(err, FAIL_INVALID_REFERENCE,
                      "an image is pushed to a tag, not to a digest: its digest is its content's");
     if (r < 0)
         return r;

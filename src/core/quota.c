@@ -84,8 +84,8 @@ int quota_exceeded(enum quota q, const struct team *team, int64_t used, int64_t 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         (void)snprintf(texts[i].out, sizeof(limit), q == QUOTA_CPU_MILLIS ? "%g" : "%.0f",
                        (double)texts[i].v / (q == QUOTA_CPU_MILLIS ? 1000 : 1));
-    return err_name(
-        err, EDQUOT, "quota_exceeded",
+    return err_fail(
+        err, FAIL_QUOTA_EXCEEDED,
         "team '%s' may use %s of '%s'; %s are in use and %s more were asked for: %s, or "
         "ask the operator",
         team->name, limit, names[q], now, more,
@@ -104,8 +104,8 @@ static int check_promise(struct core *core, int64_t before_mb, int64_t after_mb,
     int64_t most = (int64_t)core->memory_promise_mb, now = used[QUOTA_MEMORY_MB] - before_mb;
     if (now + after_mb <= most)
         return 0;
-    return err_name(
-        err, ENOSPC, "capacity",
+    return err_fail(
+        err, FAIL_CAPACITY,
         "the memory limits of running sandboxes may add up to %lld MB here; %lld are taken and "
         "%lld were asked for: ask for less, or wait until a sandbox ends",
         (long long)most, (long long)now, (long long)after_mb);
@@ -128,7 +128,7 @@ int quota_check(struct core *core, const char *owner, const int64_t before[QUOTA
     int64_t used[QUOTA_COUNT];
     bool counted = false, crowded = false;
     if (!team || team->leaving)
-        return err_name(err, ENOENT, "team_not_found", "no team '%s' here", owner);
+        return err_fail(err, FAIL_TEAM_NOT_FOUND, "no team '%s' here", owner);
     for (int q = 0; q < QUOTA_COUNT; q++) {
         if (team->quotas[q] == QUOTA_NONE || after[q] <= before[q])
             continue;

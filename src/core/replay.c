@@ -69,7 +69,7 @@ static int copy_answer(unsigned status, const char *body, const char *etag,
 
 static int mismatch(struct err *err)
 {
-    return err_name(err, EINVAL, "idempotency_mismatch",
+    return err_fail(err, FAIL_IDEMPOTENCY_MISMATCH,
                     "this Idempotency-Key was used for another request within the last 24 h");
 }
 
@@ -107,7 +107,7 @@ static int enter(struct replays *all, struct replay *mine, struct replay_answer 
     } else if (strcmp(other->hash, mine->hash) != 0) {
         r = mismatch(err);
     } else if (other->running) {
-        r = err_name(err, EBUSY, "idempotency_busy",
+        r = err_fail(err, FAIL_IDEMPOTENCY_BUSY,
                      "the first request with this Idempotency-Key is still at work; try again");
     } else {
         r = copy_answer(other->answer.status, other->answer.body, other->answer.etag, ret_answer);
@@ -159,7 +159,7 @@ static bool was_made(struct core *core, const char *owner, const char *made)
     if (strncmp(made, "sandbox ", 8) != 0)
         return made[0] != '\0';
     int r = sandbox_get(core, owner, made + 8, &s, &why);
-    return r >= 0 || (why.what && strcmp(why.what, "sandbox_gone") == 0 && s.cause != CAUSE_FAILED);
+    return r >= 0 || (why.failure == FAIL_SANDBOX_GONE && s.cause != CAUSE_FAILED);
 }
 
 static void prune(struct core *core, const char *owner, int64_t now)

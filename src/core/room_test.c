@@ -34,7 +34,7 @@ TEST(what_is_taken_counts_until_the_room_is_closed)
     CHECK_EQ(used(w), 1);
     CHECK_OK(room_take(&b, 9 * MIB, &err));
     CHECK_EQ(room_take(&a, 1, &err), -EDQUOT);
-    CHECK_STR(err.what, "quota_exceeded");
+    CHECK_STR(failure_name(err.failure), "quota_exceeded");
     CHECK_EQ(used(w), 10); /* a refusal takes nothing */
     room_close(&b);
     CHECK_OK(room_take(&a, 1, &err));

@@ -163,10 +163,10 @@ int row_missing(struct core *core, const char *owner, const char *who, struct sa
     if (name_valid(who)) /* an id has a name's shape too */
         (void)store_sandbox_gone(core->store, owner, who, take_record, &m, NULL);
     if (!m.found)
-        return err_name(err, ENOENT, "sandbox_not_found",
+        return err_fail(err, FAIL_SANDBOX_NOT_FOUND,
                         "no sandbox '%.64s' here; `warren ls` shows what there is", who);
     char when[CLOCK_TEXT_MAX];
-    int r = err_name(err, ENOENT, "sandbox_gone", "sandbox '%.64s' is gone since %s: %s", who,
+    int r = err_fail(err, FAIL_SANDBOX_GONE, "sandbox '%.64s' is gone since %s: %s", who,
                      clock_text(m.s.ended_ms, when), sandbox_cause_name(m.s.cause));
     if (ret_s)
         *ret_s = m.s;

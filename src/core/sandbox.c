@@ -35,7 +35,7 @@ int sandbox_get(struct core *core, const char *owner, const char *who, struct sa
 
 static int not_running(struct err *err, const char *who, enum sandbox_state state)
 {
-    return err_name(err, ESRCH, "sandbox_not_running", "sandbox '%.64s' is %s%s", who,
+    return err_fail(err, FAIL_SANDBOX_NOT_RUNNING, "sandbox '%.64s' is %s%s", who,
                     sandbox_state_name(state),
                     state == SANDBOX_STOPPED  ? "; `warren start` runs it again"
                     : state == SANDBOX_PAUSED ? "; `warren resume` goes on with it"
@@ -78,7 +78,7 @@ int sandbox_enter_awake(struct core *core, const char *owner, const char *who,
     if (r == -ESRCH)
         return not_running(err, who, state);
     if (r == -EBUSY)
-        return err_name(err, EBUSY, "sandbox_busy",
+        return err_fail(err, FAIL_SANDBOX_BUSY,
                         "sandbox '%.64s' has %d operations under way; wait for one to end", who,
                         INSIDE_MAX);
     return r < 0 ? err_set(err, -r, "cannot copy a sandbox") : 0;
@@ -149,14 +149,14 @@ static int hold(struct core *core, const char *owner, const char *who, int wait_
     if (r == -ENOENT)
         return row_missing(core, owner, who, NULL, err);
     if (r == -EBUSY)
-        return err_name(err, EBUSY, "sandbox_busy",
+        return err_fail(err, FAIL_SANDBOX_BUSY,
                         "sandbox '%.64s' is still busy with another operation; try again", who);
     return r < 0 ? err_set(err, -r, "cannot hold sandbox '%.64s'", who) : 0;
 }
 
 static int deleting(struct err *err, const char *who)
 {
-    return err_name(err, EBUSY, "sandbox_busy", "sandbox '%.64s' is being deleted", who);
+    return err_fail(err, FAIL_SANDBOX_BUSY, "sandbox '%.64s' is being deleted", who);
 }
 
 int sandbox_hold(struct core *core, const char *owner, const char *who, const char *versions,
@@ -183,7 +183,7 @@ int sandbox_hold_settled(struct core *core, const char *owner, const char *who, 
     if (state == SANDBOX_RUNNING || state == SANDBOX_STOPPED || state == SANDBOX_PAUSED)
         return 0;
     box_release(core, *ret_b);
-    return err_name(err, EBUSY, "sandbox_busy", "sandbox '%.64s' is %s", who,
+    return err_fail(err, FAIL_SANDBOX_BUSY, "sandbox '%.64s' is %s", who,
                     sandbox_state_name(state));
 }
 

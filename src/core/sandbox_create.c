@@ -174,9 +174,9 @@ static int create_cold(struct core *core, struct box *b, struct sandbox *ret_s, 
         return r;
     }
     /* From here on the table keeps the tree; before, its image may have been removed. */
-    r = image_tree_known(core, b->tree) ? 0
-                                        : err_name(err, ENOENT, "image_not_found",
-                                                   "image '%s' was just removed", b->s.spec.image);
+    r = image_tree_known(core, b->tree)
+            ? 0
+            : err_fail(err, FAIL_IMAGE_NOT_FOUND, "image '%s' was just removed", b->s.spec.image);
     if (r >= 0 && b->s.spec.checkpoint[0])
         r = checkpoints_fill(core, id, b->s.spec.checkpoint, b->s.spec.disk_bytes, err);
     if (r >= 0)

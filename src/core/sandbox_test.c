@@ -33,7 +33,7 @@ TEST(a_created_sandbox_runs_and_is_found_by_id_and_by_name)
     CHECK_OK(sandbox_get(w->core, "default", "box", &by_name, &err));
     CHECK_STR(by_id.id, by_name.id);
     CHECK_EQ(sandbox_get(w->core, "another", s.id, &other, &err), -ENOENT);
-    CHECK_STR(err.what, "sandbox_not_found");
+    CHECK_STR(failure_name(err.failure), "sandbox_not_found");
     CHECK_EQ(sandbox_get(w->core, "another", "box", &other, &err), -ENOENT);
     sandbox_done(&s);
     sandbox_done(&by_id);
@@ -50,14 +50,14 @@ TEST(bad_requests_are_refused_by_name_and_leave_nothing)
 
     _cleanup_(sandbox_spec_done) struct sandbox_spec spec = spec_named("box");
     CHECK_EQ(sandbox_create(w->core, "default", &spec, &t, &err), -EEXIST);
-    CHECK_STR(err.what, "name_taken");
+    CHECK_STR(failure_name(err.failure), "name_taken");
     spec.name[0] = 'f';
     spec.image = strdup("nothing");
     CHECK_EQ(sandbox_create(w->core, "default", &spec, &t, &err), -ENOENT);
-    CHECK_STR(err.what, "image_not_found");
+    CHECK_STR(failure_name(err.failure), "image_not_found");
     spec.image[0] = '-';
     CHECK_EQ(sandbox_create(w->core, "default", &spec, &t, &err), -EINVAL);
-    CHECK_STR(err.what, "invalid_field");
+    CHECK_STR(failure_name(err.failure), "invalid_field");
     CHECK_EQ(fake_count(&w->k), 1);
     sandbox_done(&s);
     world_free(w);
@@ -71,16 +71,16 @@ TEST(a_failed_creation_passes_the_reason_on_and_leaves_only_a_record)
     _cleanup_(sandbox_spec_done) struct sandbox_spec spec = spec_named("box");
     fake_fail_next(&w->k, KEEPER_MAKE, ENOSPC, "no_space");
     CHECK_EQ(sandbox_create(w->core, "default", &spec, &s, &err), -ENOSPC);
-    CHECK_STR(err.what, "no_space");
+    CHECK_STR(failure_name(err.failure), "no_space");
     CHECK_EQ(fake_count(&w->k), 0);
     CHECK_EQ(sandbox_get(w->core, "default", "box", &gone, &err), -ENOENT);
-    CHECK_STR(err.what, "sandbox_gone");
+    CHECK_STR(failure_name(err.failure), "sandbox_gone");
     CHECK_EQ(gone.cause, CAUSE_FAILED);
     sandbox_done(&gone);
 
     fake_fail_next(&w->k, KEEPER_MAKE, EIO, "a name from nowhere");
     CHECK_EQ(sandbox_create(w->core, "default", &spec, &s, &err), -EIO);
-    CHECK_STR(err.what, "internal");
+    CHECK_STR(failure_name(err.failure), "internal");
     make(w->core, "box", &s); /* the name is free again */
     sandbox_done(&s);
     world_free(w);
@@ -113,7 +113,7 @@ TEST(stop_keeps_the_files_and_start_runs_on_them)
     CHECK_OK(sandbox_stop(w->core, "default", "box", &t, &err)); /* once more is fine */
     sandbox_done(&t);
     CHECK_EQ(sandbox_enter(w->core, "default", "box", &t, &err), -ESRCH);
-    CHECK_STR(err.what, "sandbox_not_running");
+    CHECK_STR(failure_name(err.failure), "sandbox_not_running");
 
     fake_fail_next(&w->k, KEEPER_MAKE, ENOSPC, "no_space");
     CHECK_EQ(sandbox_start(w->core, "default", "box", &t, &err), -ENOSPC);
@@ -138,13 +138,13 @@ TEST(a_deleted_sandbox_is_gone_and_says_how)
     CHECK_OK(sandbox_delete(w->core, "default", "box", &err));
     CHECK_EQ(fake_count(&w->k), 0);
     CHECK_EQ(sandbox_get(w->core, "default", s.id, &gone, &err), -ENOENT);
-    CHECK_STR(err.what, "sandbox_gone");
+    CHECK_STR(failure_name(err.failure), "sandbox_gone");
     CHECK_EQ(gone.state, SANDBOX_GONE);
     CHECK_EQ(gone.cause, CAUSE_DELETED);
     CHECK(gone.ended_ms > 0);
     sandbox_done(&gone);
     CHECK_EQ(sandbox_delete(w->core, "default", "box", &err), -ENOENT);
-    CHECK_STR(err.what, "sandbox_gone");
+    CHECK_STR(failure_name(err.failure), "sandbox_gone");
     sandbox_done(&s);
     make(w->core, "box", &s); /* the name is free for a new one, and that one is found */
     CHECK_OK(sandbox_get(w->core, "default", "box", &gone, &err));
@@ -166,7 +166,7 @@ TEST(a_delete_that_the_keeper_failed_is_finished_later)
     CHECK_EQ(t.state, SANDBOX_DELETING);
     sandbox_done(&t);
     CHECK_EQ(sandbox_start(w->core, "default", s.id, &t, &err), -EBUSY);
-    CHECK_STR(err.what, "sandbox_busy");
+    CHECK_STR(failure_name(err.failure), "sandbox_busy");
     WAIT_FOR(fake_count(&w->k) == 0);
     sandbox_done(&s);
     world_free(w);
@@ -184,7 +184,7 @@ TEST(an_update_changes_what_it_names_and_nothing_else)
 
     _cleanup_(sandbox_spec_done) struct sandbox_spec spec = spec_named("one");
     CHECK_EQ(sandbox_update(w->core, "default", "two", &spec, CHANGE_NAME, &t, &err), -EEXIST);
-    CHECK_STR(err.what, "name_taken");
+    CHECK_STR(failure_name(err.failure), "name_taken");
     memcpy(spec.name, "new", 4);
     CHECK_OK(pairs_add(&spec.metadata, "k", "v"));
     spec.memory_bytes = 64 << 20;

@@ -48,7 +48,7 @@ static int copy(const struct secret *from, struct secret *ret_to)
 
 static int missing(struct err *err, const char *who)
 {
-    return err_name(err, ENOENT, "secret_not_found",
+    return err_fail(err, FAIL_SECRET_NOT_FOUND,
                     "no secret '%.64s' here; `warren secret ls` shows what there is", who);
 }
 
@@ -196,7 +196,7 @@ static void tell(struct core *core, const struct secret *s, const char *type)
 static int check_value(const char *value, struct err *err)
 {
     if (!value[0] || strlen(value) > SECRET_VALUE_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'value' must have 1 to %d bytes",
+        return err_fail(err, FAIL_INVALID_FIELD, "'value' must have 1 to %d bytes",
                         SECRET_VALUE_MAX);
     return 0;
 }
@@ -212,7 +212,7 @@ static int check_metadata(const struct pairs *p, struct err *err)
     }
     if (good && total <= META_BYTES_MAX)
         return 0;
-    return err_name(err, EINVAL, "invalid_field",
+    return err_fail(err, FAIL_INVALID_FIELD,
                     "'metadata' may have %d entries, names of %d bytes, values of %d and %d in all",
                     SECRET_METADATA_MAX, META_NAME_MAX, META_VALUE_MAX, META_BYTES_MAX);
 }
@@ -221,7 +221,7 @@ static int check_name(const char *name, struct err *err)
 {
     if (name_valid(name) && !id_valid(name) && strncasecmp(name, "sec_", 4) != 0)
         return 0;
-    return err_name(err, EINVAL, "invalid_field",
+    return err_fail(err, FAIL_INVALID_FIELD,
                     "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or digit "
                     "first; not begin with 'sec_' or have the shape of an id",
                     NAME_MAX_LEN);
@@ -232,11 +232,11 @@ static int admit(struct core *core, const struct secret *s, struct err *err)
     const struct secrets *ss = &core->secrets;
     unsigned own = 0;
     if (find(core, s->owner, s->name))
-        return err_name(err, EEXIST, "name_taken", "there is a secret '%s' already", s->name);
+        return err_fail(err, FAIL_NAME_TAKEN, "there is a secret '%s' already", s->name);
     for (size_t i = 0; i < ss->n; i++)
         own += strcmp(ss->items[i].s.owner, s->owner) == 0;
     if (own >= SECRETS_MAX)
-        return err_name(err, ENOSPC, "capacity", "a team may have %d secrets", SECRETS_MAX);
+        return err_fail(err, FAIL_CAPACITY, "a team may have %d secrets", SECRETS_MAX);
     return 0;
 }
 
@@ -276,7 +276,7 @@ int secret_create(struct core *core, const char *owner, const char *name, const 
     if (r >= 0 && metadata)
         r = check_metadata(metadata, err);
     if (r >= 0 && !team_exists(core, owner))
-        r = err_name(err, ENOENT, "team_not_found", "no team '%s' here", owner);
+        r = err_fail(err, FAIL_TEAM_NOT_FOUND, "no team '%s' here", owner);
     if (r < 0)
         return r;
     if (id_random(e.s.id) < 0 || (metadata && pairs_copy(metadata, &e.s.metadata) < 0))

@@ -125,8 +125,7 @@ static bool put_ready(struct shelf *s, const struct shelf_work *w)
 
 static bool is_refused(const struct err *err)
 {
-    return err->what &&
-           (strcmp(err->what, "cannot_dump") == 0 || strcmp(err->what, "memory_unsupported") == 0);
+    return err->failure == FAIL_CANNOT_DUMP || err->failure == FAIL_MEMORY_UNSUPPORTED;
 }
 
 static void keep(struct core *core, struct pool *p, const struct shelf *shelf)
@@ -198,7 +197,7 @@ void warm_pool_copied(struct core *core, const char *key, const char *point, int
     if (m && r >= 0)
         m->lost = m->failures = 0;
     if (m && r < 0 && r != -ENOTCONN && !atomic_load(&core->stopping)) {
-        bool gone = err->what && strcmp(err->what, "checkpoint_not_found") == 0;
+        bool gone = err->failure == FAIL_CHECKPOINT_NOT_FOUND;
         m->lost++;
         if (m->lost == 1)
             log_warn("its memory cannot be copied template=%s err=\"%s\"", name_of(&s->spec),

@@ -163,28 +163,27 @@ static int check_pairs(const struct pairs *p, const char *member, bool env, stru
 {
     size_t total = 0;
     if (p->n > PAIRS_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'%s' has %zu entries; at most %d are taken",
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' has %zu entries; at most %d are taken",
                         member, p->n, PAIRS_MAX);
     for (size_t i = 0; i < p->n; i++) {
         size_t name = strlen(p->names[i]), value = strlen(p->values[i]);
         if (name == 0 || name > PAIR_NAME_MAX)
-            return err_name(err, EINVAL, "invalid_field", "a name in '%s' must have 1 to %d bytes",
+            return err_fail(err, FAIL_INVALID_FIELD, "a name in '%s' must have 1 to %d bytes",
                             member, PAIR_NAME_MAX);
         if (env && !env_name_valid(p->names[i]))
-            return err_name(err, EINVAL, "invalid_field",
+            return err_fail(err, FAIL_INVALID_FIELD,
                             "'%.64s' in '%s' is no variable's name: letters, digits and '_', no "
                             "digit first",
                             p->names[i], member);
         if (value > PAIR_VALUE_MAX)
-            return err_name(err, EINVAL, "invalid_field",
+            return err_fail(err, FAIL_INVALID_FIELD,
                             "the value of '%.64s' in '%s' has %zu bytes; at most %d are taken",
                             p->names[i], member, value, PAIR_VALUE_MAX);
         total += name + value;
     }
     if (total > PAIRS_BYTES_MAX)
-        return err_name(err, EINVAL, "invalid_field",
-                        "'%s' has %zu bytes in all; at most %d are taken", member, total,
-                        PAIRS_BYTES_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' has %zu bytes in all; at most %d are taken",
+                        member, total, PAIRS_BYTES_MAX);
     return 0;
 }
 
@@ -193,7 +192,7 @@ static int check_range(const char *member, uint64_t v, uint64_t min, uint64_t ma
 {
     if (v >= min * unit && v <= max * unit)
         return 0;
-    return err_name(err, EINVAL, "invalid_field", "'%s' must be from %llu to %llu", member,
+    return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be from %llu to %llu", member,
                     (unsigned long long)min, (unsigned long long)max);
 }
 
@@ -201,7 +200,7 @@ static int check_limits(const struct sandbox_spec *spec, struct err *err)
 {
     (void)pthread_once(&cpus_once, count_cpus);
     if (spec->cpu_millis < CPU_MILLIS_MIN || spec->cpu_millis > cpus * CPU_TIMES * 1000)
-        return err_name(err, EINVAL, "invalid_field", "'cpus' must be from 0.05 to %u here",
+        return err_fail(err, FAIL_INVALID_FIELD, "'cpus' must be from 0.05 to %u here",
                         cpus * CPU_TIMES);
     int r = check_range("memory_mb", spec->memory_bytes, MEMORY_MB_MIN, MEMORY_MB_MAX, MIB, err);
     if (r >= 0)
@@ -217,7 +216,7 @@ static int check_seconds(const char *member, int64_t ms, struct err *err)
 {
     if (ms >= 0 && ms <= SECONDS_MAX * 1000)
         return 0;
-    return err_name(err, EINVAL, "invalid_field", "'%s' must be from 0 (none) to %lld", member,
+    return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be from 0 (none) to %lld", member,
                     SECONDS_MAX);
 }
 
@@ -232,24 +231,24 @@ static bool has_control(const char *text)
 static int check_texts(const struct sandbox_spec *spec, struct err *err)
 {
     if (spec->name && !name_valid(spec->name))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'name' must be 1 to %d letters, digits, '.', '_' or '-', a letter or "
                         "digit first",
                         NAME_MAX_LEN);
     /* A name shaped like an id could stand for another sandbox. */
     if (spec->name && id_valid(spec->name))
-        return err_name(err, EINVAL, "invalid_field", "'name' must not have the shape of an id");
+        return err_fail(err, FAIL_INVALID_FIELD, "'name' must not have the shape of an id");
     if (spec->image && !image_name_valid(spec->image))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'image' must be 1 to %d of a-z, 0-9, '.', '_', '/', ':' and '-', a "
                         "letter or digit first",
                         IMAGE_NAME_MAX - 1);
     if (spec->user &&
         (spec->user[0] == '\0' || strlen(spec->user) > USER_LEN_MAX || has_control(spec->user)))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'user' must be a name, a uid or uid:gid, %d bytes at most", USER_LEN_MAX);
     if (spec->workdir && (spec->workdir[0] != '/' || strlen(spec->workdir) > WORKDIR_LEN_MAX))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'workdir' must be a path from '/', %d bytes at most", WORKDIR_LEN_MAX);
     return 0;
 }

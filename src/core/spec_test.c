@@ -58,7 +58,7 @@ TEST(a_limit_out_of_its_range_is_refused_by_its_name)
         s.timeout_ms = cases[i].timeout;
         s.idle_timeout_ms = cases[i].idle;
         CHECK_EQ(spec_check(&s, &err), -EINVAL);
-        CHECK_STR(err.what, "invalid_field");
+        CHECK_STR(failure_name(err.failure), "invalid_field");
         CHECK(strstr(err.msg, cases[i].member) != NULL);
     }
 }

@@ -245,7 +245,7 @@ void box_remove(struct core *core, struct box *b)
 
 static int name_taken(const char *name, struct err *err)
 {
-    return err_name(err, EEXIST, "name_taken",
+    return err_fail(err, FAIL_NAME_TAKEN,
                     "the name '%s' is taken; names are unique among your sandboxes", name);
 }
 

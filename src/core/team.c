@@ -94,7 +94,7 @@ void teams_done(struct teams *t)
 
 static int not_found(struct err *err, const char *name)
 {
-    return err_name(err, ENOENT, "team_not_found",
+    return err_fail(err, FAIL_TEAM_NOT_FOUND,
                     "no team '%.64s' here; `warren team ls` shows what there is", name);
 }
 
@@ -110,7 +110,7 @@ int team_create(struct core *core, const char *name, const int64_t quotas[QUOTA_
                 struct team *ret_team, struct err *err)
 {
     if (!name_valid(name))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
                         "digit first",
                         NAME_MAX_LEN);
@@ -123,9 +123,9 @@ int team_create(struct core *core, const char *name, const int64_t quotas[QUOTA_
                                          : put(core, &team); /* nobody's until it is saved */
     (void)pthread_mutex_unlock(&core->table.lock);
     if (r == -EEXIST)
-        return err_name(err, EEXIST, "name_taken", "there is a team '%s' already", name);
+        return err_fail(err, FAIL_NAME_TAKEN, "there is a team '%s' already", name);
     if (r == -ENOSPC)
-        return err_name(err, ENOSPC, "capacity", "there are %d teams, which is as many as can be",
+        return err_fail(err, FAIL_CAPACITY, "there are %d teams, which is as many as can be",
                         TEAMS_MAX);
     if (r < 0)
         return err_set(err, -r, "cannot allocate a team");
@@ -249,16 +249,15 @@ static bool has_images(struct core *core, const char *name)
 int team_remove(struct core *core, const char *name, struct err *err)
 {
     if (strcmp(name, OWNER_DEFAULT) == 0)
-        return err_name(err, EPERM, "forbidden", "the team '%s' stays", OWNER_DEFAULT);
+        return err_fail(err, FAIL_FORBIDDEN, "the team '%s' stays", OWNER_DEFAULT);
     bool known;
     if (team_exists(core, name) && has_images(core, name))
-        return err_name(err, EBUSY, "team_not_empty", "team '%s' has images; delete them first",
-                        name);
+        return err_fail(err, FAIL_TEAM_NOT_EMPTY, "team '%s' has images; delete them first", name);
     bool empty = leave(core, name, &known);
     if (!known)
         return not_found(err, name);
     if (!empty)
-        return err_name(err, EBUSY, "team_not_empty",
+        return err_fail(err, FAIL_TEAM_NOT_EMPTY,
                         "team '%s' has sandboxes, volumes or checkpoints; delete them first", name);
     keyring_drop(core, name);
     template_builds_drop(core, name);

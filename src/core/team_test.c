@@ -33,7 +33,7 @@ TEST(a_team_is_kept_and_removed_with_its_keys)
     CHECK_OK(key_create(w->core, "red", "k", KEY_MEMBER, &key, text, &err));
     CHECK_OK(make(w->core, "red", "box", &err));
     CHECK_EQ(team_remove(w->core, "red", &err), -EBUSY);
-    CHECK_STR(err.what, "team_not_empty");
+    CHECK_STR(failure_name(err.failure), "team_not_empty");
 
     world_restart(w, 0);
     CHECK_OK(key_check(w->core, text, &key));
@@ -44,7 +44,7 @@ TEST(a_team_is_kept_and_removed_with_its_keys)
     CHECK_OK(team_remove(w->core, "red", &err));
     CHECK_EQ(key_check(w->core, text, &key), -EACCES);
     CHECK_EQ(make(w->core, "red", NULL, &err), -ENOENT);
-    CHECK_STR(err.what, "team_not_found");
+    CHECK_STR(failure_name(err.failure), "team_not_found");
     CHECK_EQ(team_remove(w->core, "default", &err), -EPERM);
     world_restart(w, 0);
     CHECK_EQ(key_check(w->core, text, &key), -EACCES);
@@ -64,12 +64,12 @@ TEST(quotas_count_what_runs_and_what_is_kept)
     CHECK_OK(make(w->core, "red", "a", &err));
     CHECK_OK(make(w->core, "red", "b", &err));
     CHECK_EQ(make(w->core, "red", "c", &err), -EDQUOT); /* both cpus and memory are used up */
-    CHECK_STR(err.what, "quota_exceeded");
+    CHECK_STR(failure_name(err.failure), "quota_exceeded");
     CHECK_OK(sandbox_stop(w->core, "red", "a", &s, &err));
     sandbox_done(&s);
     CHECK_OK(make(w->core, "red", "c", &err));
     CHECK_EQ(sandbox_start(w->core, "red", "a", &s, &err), -EDQUOT);
-    CHECK_STR(err.what, "quota_exceeded");
+    CHECK_STR(failure_name(err.failure), "quota_exceeded");
     CHECK_EQ(sandbox_update(w->core, "red", "b", &spec, CHANGE_LIMITS, &s, &err), -EDQUOT);
     CHECK_OK(sandbox_stop(w->core, "red", "c", &s, &err));
     sandbox_done(&s);

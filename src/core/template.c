@@ -200,9 +200,8 @@ static int not_found(struct err *err, const char *name)
 {
     const char *cure = image_cure(name);
     if (*cure)
-        return err_name(err, ENOENT, "template_not_found", "no template '%s' here yet%s", name,
-                        cure);
-    return err_name(err, ENOENT, "template_not_found",
+        return err_fail(err, FAIL_TEMPLATE_NOT_FOUND, "no template '%s' here yet%s", name, cure);
+    return err_fail(err, FAIL_TEMPLATE_NOT_FOUND,
                     "no template '%.130s' here; `warren template ls` shows what there is, another "
                     "team's as team/name",
                     name);
@@ -234,13 +233,12 @@ static int check(struct core *core, const struct template *t, struct image *ret_
     int r = 0;
     char normal[TEMPLATE_NAME_SIZE];
     if (!template_name_normal(t->name, normal) || strcmp(t->name, normal) != 0)
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
                         "digit first; a tag behind a colon likewise",
                         NAME_MAX_LEN);
     if (t->warm > TEMPLATE_WARM_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'warm' must be from 0 to %d",
-                        TEMPLATE_WARM_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "'warm' must be from 0 to %d", TEMPLATE_WARM_MAX);
     r = spec_check(&t->spec, err);
     if (r >= 0)
         r = grant_check(core, t->owner, t->spec.bindings, err);
@@ -266,9 +264,9 @@ static int check_room(struct core *core, const struct template *t, struct err *e
     }
     (void)pthread_mutex_unlock(&ts->lock);
     if (own >= TEMPLATES_MAX)
-        return err_name(err, ENOSPC, "capacity", "a team may have %d templates", TEMPLATES_MAX);
+        return err_fail(err, FAIL_CAPACITY, "a team may have %d templates", TEMPLATES_MAX);
     if (t->warm && warm > WARM_TOTAL_MAX)
-        return err_name(err, ENOSPC, "capacity",
+        return err_fail(err, FAIL_CAPACITY,
                         "with %u ready ones of this template there would be %u of all; at most %u "
                         "are kept",
                         t->warm, warm, WARM_TOTAL_MAX);
@@ -323,7 +321,7 @@ int template_put(struct core *core, const struct template *t, struct template *r
     template_done(&mine);
     if (r >= 0 && !team_exists(core, t->owner)) { /* it left while we were at it */
         templates_drop(core, t->owner);
-        r = err_name(err, ENOENT, "team_not_found", "no team '%s' here", t->owner);
+        r = err_fail(err, FAIL_TEAM_NOT_FOUND, "no team '%s' here", t->owner);
     }
     if (r < 0) {
         template_done(&result);

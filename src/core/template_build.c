@@ -14,7 +14,7 @@
 
 static int not_found(struct err *err, const char *id)
 {
-    return err_name(err, ENOENT, "build_not_found", "no build '%.64s' of this template", id);
+    return err_fail(err, FAIL_BUILD_NOT_FOUND, "no build '%.64s' of this template", id);
 }
 
 /* ---- with the lock held ---- */
@@ -150,7 +150,7 @@ static int check(const struct template_build *b, struct err *err)
     for (size_t i = 0; i < b->n_tags && good; i++)
         good = name_valid(b->tags[i]);
     return good ? 0
-                : err_name(err, EINVAL, "invalid_field",
+                : err_fail(err, FAIL_INVALID_FIELD,
                            "names and tags must be at most %d letters, digits, '.', '_' or '-', a "
                            "letter or digit first",
                            NAME_MAX_LEN);
@@ -207,7 +207,7 @@ int template_build_request(struct core *core, struct template_build *b, struct e
     }
     if (r < 0) {
         free(tb);
-        return full ? err_name(err, EBUSY, "capacity", "%d builds go on already", BUILDS_KEPT)
+        return full ? err_fail_as(err, EBUSY, FAIL_CAPACITY, "%d builds go on already", BUILDS_KEPT)
                     : err_set(err, -r, "cannot allocate a build");
     }
     return template_build_save(core, b, err);
@@ -271,7 +271,7 @@ int template_build_start(struct core *core, const char *owner, const char *templ
         }
         (void)pthread_mutex_unlock(&all->lock);
         if (!fits)
-            r = tb ? err_name(err, EALREADY, "build_started", "this build was started already")
+            r = tb ? err_fail(err, FAIL_BUILD_STARTED, "this build was started already")
                    : not_found(err, id);
         else if (r >= 0)
             free(tb); /* it had nothing but its record */

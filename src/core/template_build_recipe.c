@@ -53,6 +53,6 @@ int template_recipe_copy(struct template_builder *tb, const struct template_reci
         step(&c, &s->steps[i], &steps[i]);
     to->boot = (struct boot){ 0 };
     if (!steps || c.failed || boot_copy(&recipe->boot, &to->boot) < 0)
-        return err_name(err, E2BIG, "invalid_field", "the template's steps are too large");
+        return err_fail_as(err, E2BIG, FAIL_INVALID_FIELD, "the template's steps are too large");
     return 0;
 }

@@ -208,7 +208,7 @@ static int make_template(struct follower *f, struct err *err)
     if (r >= 0 && boot_any(&t.spec.boot)) {
         note(tb, LOG_LINE_INFO, "[finalize] Running start command and waiting until it is ready");
         r = warm_pool_try(tb->core, t.owner, &t.spec, &tb->cancel, err);
-        if (r < 0 && err->what && strcmp(err->what, "template_not_ready") == 0)
+        if (r < 0 && err->failure == FAIL_TEMPLATE_NOT_READY)
             r = err_wrap(err, r, "%s command failed", t.spec.boot.argv ? "start" : "ready");
     }
     for (size_t i = 0; i < tb->b.n_tags && r >= 0; i++)

@@ -25,7 +25,7 @@ int template_memory_host(struct core *core, char ret_host[MEMORY_HOST_SIZE], str
         return r;
     reply.memory_text[sizeof(reply.memory_text) - 1] = '\0';
     if (!(reply.probe & KEEPER_HAS_MEMORY_IMAGES) || uname(&u) < 0)
-        return err_name(err, EOPNOTSUPP, "memory_unsupported", "%s", reply.memory_text);
+        return err_fail(err, FAIL_MEMORY_UNSUPPORTED, "%s", reply.memory_text);
     (void)snprintf(ret_host, MEMORY_HOST_SIZE, "%s %s %s; %s; init %016llx", u.release, u.version,
                    u.machine, reply.memory_text, (unsigned long long)reply.init_id);
     return 0;

@@ -26,7 +26,7 @@ static enum sandbox_state state_of(struct world *w, const char *id, enum sandbox
     struct sandbox s;
     struct err err = ERR_INIT;
     int r = sandbox_get(w->core, "default", id, &s, &err);
-    assert_true(r >= 0 || strcmp(err.what, "sandbox_gone") == 0);
+    assert_true(r >= 0 || err.failure == FAIL_SANDBOX_GONE);
     enum sandbox_state state = s.state;
     *ret_cause = s.cause;
     sandbox_done(&s);

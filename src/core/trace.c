@@ -32,7 +32,7 @@ static int find(struct core *core, const char *owner, const char *who, struct ke
             memcpy(ret_q->image, b->tree, sizeof(ret_q->image));
         (void)pthread_mutex_unlock(&core->table.lock);
         if (!b)
-            r = err_name(err, ENOENT, "sandbox_not_found", "no sandbox '%s'", s.id);
+            r = err_fail(err, FAIL_SANDBOX_NOT_FOUND, "no sandbox '%s'", s.id);
     }
     sandbox_done(&s);
     return r;
@@ -215,7 +215,7 @@ int trace_ask(struct core *core, const struct keeper_request *q, const int *fds,
     (void)close(take_fd(in)); /* whoever still writes ends */
     r = answer(sock, err);    /* why it ended early, if it did, is said here */
     if (r == -ETIMEDOUT)
-        r = err_name(err, ETIMEDOUT, "changes_timeout",
+        r = err_fail(err, FAIL_CHANGES_TIMEOUT,
                      "what '%s' changed was not found within %d s: name fewer paths, or compare "
                      "checkpoints, which nobody changes meanwhile",
                      q->id, CHANGES_WALK_MS / 1000);

@@ -104,8 +104,9 @@ int transfer_start(struct transfer *t, struct err *err)
 {
     t->counted = true;
     if (atomic_fetch_add(&t->core->registries.transfers, 1) >= TRANSFERS_MAX)
-        return err_name(err, EAGAIN, "capacity",
-                        "%d images are on their way at the moment; try again later", TRANSFERS_MAX);
+        return err_fail_as(err, EAGAIN, FAIL_CAPACITY,
+                           "%d images are on their way at the moment; try again later",
+                           TRANSFERS_MAX);
     int r = thread_start(&t->thread, run, t, err);
     t->started = r >= 0;
     return r;
@@ -261,7 +262,7 @@ int transfer_wait_layer(struct transfer *t, size_t i, struct err *err)
         if (err)
             *err = t->err;
     } else if (!t->layers[i].ready) {
-        r = err_name(err, ECANCELED, "cancelled", "cancelled");
+        r = err_fail(err, FAIL_CANCELLED, "cancelled");
     }
     (void)pthread_mutex_unlock(&t->lock);
     return r;

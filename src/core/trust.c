@@ -120,7 +120,7 @@ static int extend(const struct work *w, const char *path, const char *block, str
     struct err why = ERR_INIT;
     int r = read_file(w, path, &b, &why);
     if (r < 0)
-        return why.what && strcmp(why.what, "file_not_found") == 0
+        return why.failure == FAIL_FILE_NOT_FOUND
                    ? 0
                    : err_set(err, why.code ? why.code : EIO, "%s", why.msg);
     if (has_it(&b, block))

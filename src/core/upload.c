@@ -35,14 +35,14 @@ bool upload_hash_valid(const char *hash)
 static int disk_failed(struct err *err, int code, const char *doing)
 {
     if (code == ENOSPC || code == EDQUOT)
-        return err_name(err, ENOSPC, "no_space",
-                        "cannot %s: the disk of the data directory is full", doing);
+        return err_fail(err, FAIL_NO_SPACE, "cannot %s: the disk of the data directory is full",
+                        doing);
     return err_set(err, code, "cannot %s: %s", doing, strerror(code));
 }
 
 static int bad_hash(struct err *err, const char *hash)
 {
-    return err_name(err, EINVAL, "invalid_field",
+    return err_fail(err, FAIL_INVALID_FIELD,
                     "'%.80s' is no hash of files: it must be 1 to %d hex digits", hash,
                     UPLOAD_HASH_MAX);
 }
@@ -65,7 +65,7 @@ int upload_open(struct core *core, const char *owner, const char *hash, struct e
     _cleanup_fd_ int dir = open_dir(core, owner, false, NULL);
     int fd = dir < 0 ? -1 : openat(dir, hash, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return err_name(err, ENOENT, "upload_not_found",
+        return err_fail(err, FAIL_UPLOAD_NOT_FOUND,
                         "the files '%.64s' were not uploaded, or were removed since; upload them",
                         hash);
     (void)futimens(fd, NULL); /* used now: the others go first */
@@ -172,7 +172,7 @@ int upload_begin(struct core *core, const char *owner, const char *hash, struct 
 int upload_write(struct upload *up, const void *p, size_t n, struct err *err)
 {
     if (n > UPLOAD_BYTES_MAX - up->size)
-        return err_name(err, EFBIG, "body_too_large", "an upload may have %llu MiB",
+        return err_fail(err, FAIL_BODY_TOO_LARGE, "an upload may have %llu MiB",
                         UPLOAD_BYTES_MAX >> 20);
     int r = disk_go_on(up->core, err);
     if (r >= 0)

@@ -34,7 +34,7 @@ TEST(an_upload_is_there_once_it_is_whole_and_only_for_its_owner)
     CHECK_STR(text, "again");
     (void)close(fd);
     CHECK_EQ(upload_open(w->core, "theirs", HASH, &err), -ENOENT);
-    CHECK_STR(err.what, "upload_not_found");
+    CHECK_STR(failure_name(err.failure), "upload_not_found");
     uploads_drop(w->core, "ours");
     CHECK(!upload_exists(w->core, "ours", HASH));
     world_free(w);

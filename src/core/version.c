@@ -55,6 +55,6 @@ int version_check(struct core *core, const struct box *b, const char *versions, 
         return err_set(err, -r, "cannot tell a sandbox's version");
     if (listed(versions, version))
         return 0;
-    return err_name(err, ESTALE, "precondition_failed",
+    return err_fail(err, FAIL_PRECONDITION_FAILED,
                     "sandbox '%s' was changed meanwhile; read it again and decide anew", b->s.id);
 }

@@ -18,7 +18,7 @@
 
 int volume_missing(struct err *err, const char *who)
 {
-    return err_name(err, ENOENT, "volume_not_found",
+    return err_fail(err, FAIL_VOLUME_NOT_FOUND,
                     "no volume '%.64s' here; `warren volume ls` shows what there is", who);
 }
 
@@ -150,12 +150,12 @@ void volumes_tell(struct core *core, const struct volume *v, const char *type)
 static int check(const char *name, uint64_t size_bytes, struct err *err)
 {
     if (name && (!name_valid(name) || id_valid(name)))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
                         "digit first, and not have the shape of an id",
                         NAME_MAX_LEN);
     if (size_bytes < VOLUME_SIZE_MB_MIN * MIB || size_bytes > VOLUME_SIZE_MB_MAX * MIB)
-        return err_name(err, EINVAL, "invalid_field", "'size_mb' must be from %d to %d",
+        return err_fail(err, FAIL_INVALID_FIELD, "'size_mb' must be from %d to %d",
                         VOLUME_SIZE_MB_MIN, VOLUME_SIZE_MB_MAX);
     return 0;
 }
@@ -168,10 +168,10 @@ static int reserve(struct core *core, const struct volume_entry *e, struct err *
     for (size_t i = 0; i < core->volumes.n; i++)
         own += is_of(&core->volumes.items[i], e->v.owner);
     int r = find_any(core, e->v.owner, e->v.name)
-                ? err_name(err, EEXIST, "name_taken", "there is a volume '%s' already", e->v.name)
+                ? err_fail(err, FAIL_NAME_TAKEN, "there is a volume '%s' already", e->v.name)
                 : check_quota(core, e->v.owner, 0, e->v.size_bytes, err);
     if (r >= 0 && own >= VOLUMES_MAX)
-        r = err_name(err, ENOSPC, "capacity", "a team may have %d volumes", VOLUMES_MAX);
+        r = err_fail(err, FAIL_CAPACITY, "a team may have %d volumes", VOLUMES_MAX);
     if (r >= 0 && volumes_add(&core->volumes, e) < 0)
         r = err_set(err, ENOMEM, "cannot allocate a volume");
     (void)pthread_mutex_unlock(&core->table.lock);
@@ -259,9 +259,9 @@ bool volume_is_bucket(const struct volume *v)
 
 int volume_refuse_bucket(struct err *err, const struct volume *v)
 {
-    return err_name(err, EINVAL, "not_supported",
-                    "volume '%s' is a bucket: its size and its versions are the object store's",
-                    v->name);
+    return err_fail_as(err, EINVAL, FAIL_NOT_SUPPORTED,
+                       "volume '%s' is a bucket: its size and its versions are the object store's",
+                       v->name);
 }
 
 int volume_get(struct core *core, const char *owner, const char *who, struct volume *ret_v,
@@ -332,11 +332,11 @@ int volume_resize(struct core *core, const char *owner, const char *who, uint64_
 static int in_use(struct err *err, const char *who, unsigned sandboxes)
 {
     if (sandboxes)
-        return err_name(err, EBUSY, "volume_in_use",
+        return err_fail(err, FAIL_VOLUME_IN_USE,
                         "%u sandbox%s volume '%.64s'; delete what does first", sandboxes,
                         sandboxes == 1 ? " has" : "es have", who);
-    return err_name(err, EBUSY, "volume_in_use",
-                    "a request is at work in volume '%.64s'; try again", who);
+    return err_fail(err, FAIL_VOLUME_IN_USE, "a request is at work in volume '%.64s'; try again",
+                    who);
 }
 
 int volumes_end_cell(struct core *core, const char *id, const char *cell, struct err *err)

@@ -19,7 +19,7 @@
 
 static int missing(struct err *err, const char *volume, const char *who)
 {
-    return err_name(err, ENOENT, "checkpoint_not_found",
+    return err_fail(err, FAIL_CHECKPOINT_NOT_FOUND,
                     "volume '%.64s' has no checkpoint '%.64s'; `warren volume checkpoints` shows "
                     "what there is",
                     volume, who);
@@ -223,12 +223,12 @@ static int describe(const char *name, const char *comment, struct volume_checkpo
                     struct err *err)
 {
     if (name && (!name_valid(name) || id_valid(name)))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'name' must be at most %d letters, digits, '.', '_' or '-', a letter or "
                         "digit first, and not have the shape of an id",
                         NAME_MAX_LEN);
     if (comment && strlen(comment) > VOLUME_COMMENT_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'comment' must have at most %d bytes",
+        return err_fail(err, FAIL_INVALID_FIELD, "'comment' must have at most %d bytes",
                         VOLUME_COMMENT_MAX);
     if (id_random(c->id) < 0)
         return err_set(err, EIO, "cannot make an id");
@@ -248,11 +248,10 @@ static int hold(struct core *core, const char *owner, const char *volume,
     if (e && volume_is_bucket(&e->v))
         r = volume_refuse_bucket(err, &e->v);
     else if (e && e->restoring)
-        r = err_name(err, EBUSY, "volume_in_use",
+        r = err_fail(err, FAIL_VOLUME_IN_USE,
                      "volume '%.64s' is going back to a checkpoint; try again", volume);
     if (r >= 0 && c->name[0] && find(core, e->v.id, c->name))
-        r = err_name(err, EEXIST, "name_taken", "the volume has a checkpoint '%s' already",
-                     c->name);
+        r = err_fail(err, FAIL_NAME_TAKEN, "the volume has a checkpoint '%s' already", c->name);
     if (r >= 0) {
         e->inside++;
         memcpy(c->volume, e->v.id, ID_SIZE);
@@ -276,10 +275,10 @@ static void release(struct core *core, const char *volume_id)
 static int keep(struct core *core, const struct volume_checkpoint *c, struct err *err)
 {
     (void)pthread_mutex_lock(&core->table.lock);
-    int r = c->name[0] && find(core, c->volume, c->name)
-                ? err_name(err, EEXIST, "name_taken", "the volume has a checkpoint '%s' already",
-                           c->name)
-                : 0;
+    int r =
+        c->name[0] && find(core, c->volume, c->name)
+            ? err_fail(err, FAIL_NAME_TAKEN, "the volume has a checkpoint '%s' already", c->name)
+            : 0;
     if (r >= 0 && add(&core->volumes, c) < 0)
         r = err_set(err, ENOMEM, "cannot allocate a checkpoint");
     (void)pthread_mutex_unlock(&core->table.lock);

@@ -34,12 +34,12 @@ static int check_alone(struct core *core, const struct volume_entry *e, struct e
         }
     }
     if (n > 0)
-        return err_name(err, EBUSY, "volume_in_use",
+        return err_fail(err, FAIL_VOLUME_IN_USE,
                         "sandbox%s %s%s %s volume '%s'; stop what does first", n > 1 ? "es" : "",
                         names, n > NAMED_MAX ? ", …" : "", n > 1 ? "have" : "has", e->v.name);
     if (e->inside || e->restoring || e->state == VOLUME_CELL_GOING)
-        return err_name(err, EBUSY, "volume_in_use",
-                        "a request is at work in volume '%s'; try again", e->v.name);
+        return err_fail(err, FAIL_VOLUME_IN_USE, "a request is at work in volume '%s'; try again",
+                        e->v.name);
     return 0;
 }
 

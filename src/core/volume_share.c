@@ -43,8 +43,8 @@ int volumes_admit(struct core *core, const struct box *b, struct err *err)
         const struct box *other =
             e && volume_is_bucket(&e->v) ? NULL : other_with(&core->table, b, m->volume);
         if (other)
-            return err_name(
-                err, EBUSY, "volume_in_use",
+            return err_fail(
+                err, FAIL_VOLUME_IN_USE,
                 "volume '%s' is in use by sandbox %s, and this host cannot keep sockets "
                 "in a shared volume apart; stop that sandbox, or have the operator set "
                 "--share-volumes=always",

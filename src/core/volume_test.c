@@ -22,7 +22,7 @@ TEST(a_volume_is_there_after_a_restart_and_its_name_is_taken)
     struct err err = ERR_INIT;
     CHECK_OK(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &v, NULL));
     CHECK_EQ(volume_create(w->core, OWNER_DEFAULT, "data", 64 * MIB, &again, &err), -EEXIST);
-    CHECK_STR(err.what, "name_taken");
+    CHECK_STR(failure_name(err.failure), "name_taken");
     (void)world_restart(w, 0);
     CHECK_OK(volume_get(w->core, OWNER_DEFAULT, "data", &again, NULL));
     CHECK_STR(again.id, v.id);
@@ -44,7 +44,7 @@ TEST(a_volume_that_a_sandbox_sees_stays)
     CHECK_STR(s.spec.mounts[0].path, "/a/c");
     CHECK_EQ(fake_asked(&w->k, KEEPER_ATTACH), 1);
     CHECK_EQ(volume_remove(w->core, OWNER_DEFAULT, "data", &err), -EBUSY);
-    CHECK_STR(err.what, "volume_in_use");
+    CHECK_STR(failure_name(err.failure), "volume_in_use");
     (void)world_restart(w, 0); /* and it is known afterwards too */
     CHECK_EQ(volume_remove(w->core, OWNER_DEFAULT, "data", NULL), -EBUSY);
     CHECK_OK(sandbox_delete(w->core, OWNER_DEFAULT, s.id, NULL));
@@ -127,7 +127,7 @@ TEST(a_checkpoint_of_a_volume_is_there_after_a_restart_and_goes_with_it)
     CHECK_OK(volume_checkpoint_create(w->core, OWNER_DEFAULT, "data", "one", "why", &c, NULL));
     CHECK_EQ(volume_checkpoint_create(w->core, OWNER_DEFAULT, v.id, "one", NULL, &again, &err),
              -EEXIST);
-    CHECK_STR(err.what, "name_taken");
+    CHECK_STR(failure_name(err.failure), "name_taken");
     (void)world_restart(w, 0);
     CHECK_OK(volume_checkpoint_get(w->core, OWNER_DEFAULT, "data", "one", &again, NULL));
     CHECK_STR(again.id, c.id);
@@ -155,7 +155,7 @@ TEST(a_volume_that_a_running_sandbox_sees_does_not_go_back)
     struct sandbox_spec spec = spec_with("data", "/data");
     CHECK_OK(sandbox_create(w->core, OWNER_DEFAULT, &spec, &s, NULL));
     CHECK_EQ(volume_checkpoint_restore(w->core, OWNER_DEFAULT, "data", c.id, &v, &err), -EBUSY);
-    CHECK_STR(err.what, "volume_in_use");
+    CHECK_STR(failure_name(err.failure), "volume_in_use");
     CHECK(strstr(err.msg, s.id) != NULL);
     CHECK_EQ(fake_asked(&w->k, KEEPER_VOLUME_RESTORE), 0);
     CHECK_OK(sandbox_delete(w->core, OWNER_DEFAULT, s.id, NULL));
@@ -196,7 +196,7 @@ TEST(a_bucket_asks_nothing_of_the_keeper_until_it_is_seen)
     struct volume v, again;
     struct err err = ERR_INIT;
     CHECK_EQ(volume_create_bucket(w->core, OWNER_DEFAULT, "b", &b, &v, &err), -ENOENT);
-    CHECK_STR(err.what, "secret_not_found");
+    CHECK_STR(failure_name(err.failure), "secret_not_found");
     CHECK_OK(secret_create(w->core, OWNER_DEFAULT, "s3", "half", NULL, &secret, NULL));
     CHECK_OK(volume_create_bucket(w->core, OWNER_DEFAULT, "b", &b, &v, NULL));
     (void)world_restart(w, 0);

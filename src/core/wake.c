@@ -30,7 +30,7 @@ static bool sleeps(const struct sandbox *s, bool stopped_too)
 
 static bool is_busy(const struct err *err)
 {
-    return err->what && strcmp(err->what, "sandbox_busy") == 0;
+    return err->failure == FAIL_SANDBOX_BUSY;
 }
 
 /* Somebody brings it up right now, out of object storage perhaps. */

@@ -35,7 +35,7 @@ TEST(what_was_stopped_by_hand_wakes_only_if_it_says_so)
         CHECK_EQ(r, kinds[i] == WAKE_ALWAYS ? 0 : -ESRCH);
         CHECK_EQ(woken, kinds[i] == WAKE_ALWAYS);
         if (r < 0)
-            CHECK_STR(err.what, "sandbox_not_running");
+            CHECK_STR(failure_name(err.failure), "sandbox_not_running");
         sandbox_done(&after);
         sandbox_done(&s);
     }
@@ -51,7 +51,7 @@ TEST(what_is_gone_does_not_wake)
     make(w, WAKE_ALWAYS, &s);
     CHECK_OK(sandbox_delete(w->core, OWNER_DEFAULT, s.id, NULL));
     CHECK_EQ(wake(w, s.id, &woken, &err), -ENOENT);
-    CHECK_STR(err.what, "sandbox_gone");
+    CHECK_STR(failure_name(err.failure), "sandbox_gone");
     sandbox_done(&s);
     world_free(w);
 }

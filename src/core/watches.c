@@ -139,7 +139,7 @@ static int start(struct kept *k, struct err *err)
     for (struct kept *o = table.first; o; o = o->next)
         n += strcmp(o->sandbox, k->sandbox) == 0;
     if (n >= WATCHES_PER_SANDBOX)
-        return err_name(err, EMFILE, "too_many_watches",
+        return err_fail(err, FAIL_TOO_MANY_WATCHES,
                         "sandbox '%s' has %d watches already: delete one, or follow a stream",
                         k->sandbox, WATCHES_PER_SANDBOX);
     if (table.stopping)
@@ -179,7 +179,7 @@ int watches_add(struct core *core, const struct sandbox *s, const char *user, co
 
 static int not_found(struct err *err, uint64_t n)
 {
-    return err_name(err, ENOENT, "watch_not_found",
+    return err_fail(err, FAIL_WATCH_NOT_FOUND,
                     "there is no watch %llu: one ends when it is not asked for ten minutes",
                     (unsigned long long)n);
 }
@@ -209,9 +209,9 @@ static int take(struct kept *k, struct watches_batch *ret_b, struct err *err)
 {
     struct watches_batch b = { .n = k->len, .dropped = k->dropped };
     if (k->len == 0 && k->ended)
-        return k->why.what ? err_name(err, ENOENT, "watch_not_found", "the watch has ended: %.300s",
-                                      k->why.msg)
-                           : not_found(err, k->n);
+        return k->why.failure
+                   ? err_fail(err, FAIL_WATCH_NOT_FOUND, "the watch has ended: %.300s", k->why.msg)
+                   : not_found(err, k->n);
     b.changes = k->len ? calloc(k->len, sizeof(*b.changes)) : NULL;
     b.note = k->note ? strdup(k->note) : NULL;
     if ((k->len && !b.changes) || (k->note && !b.note)) {

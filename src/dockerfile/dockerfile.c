@@ -88,7 +88,7 @@ static int read_all(struct reading *rd, const char *p, size_t n, unsigned *line)
     }
     if (r == 0 && ps->file->n_stages == 0) {
         *line = 0;
-        r = err_name(ps->err, EINVAL, "invalid_dockerfile", "the Dockerfile has no FROM");
+        r = err_fail(ps->err, FAIL_INVALID_DOCKERFILE, "the Dockerfile has no FROM");
     }
     return r;
 }
@@ -101,10 +101,10 @@ int dockerfile_parse(const char *p, size_t n, struct dockerfile *ret_file, unsig
     unsigned line = 0;
     int r;
     if (n > DOCKERFILE_MAX)
-        r = err_name(err, EINVAL, "invalid_dockerfile", "the Dockerfile is over %d bytes",
+        r = err_fail(err, FAIL_INVALID_DOCKERFILE, "the Dockerfile is over %d bytes",
                      DOCKERFILE_MAX);
     else if (!text_valid(p, n))
-        r = err_name(err, EINVAL, "invalid_dockerfile",
+        r = err_fail(err, FAIL_INVALID_DOCKERFILE,
                      "the Dockerfile is not UTF-8 text, or holds a zero byte");
     else
         r = read_all(&rd, p, n, &line);

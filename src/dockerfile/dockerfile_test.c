@@ -251,7 +251,7 @@ TEST(what_is_wrong_is_told_with_its_line)
         unsigned line = 99;
         if (dockerfile_parse(rows[i].text, strlen(rows[i].text), &f, &line, &err) != -EINVAL)
             fail_msg("'%s' was taken", rows[i].text);
-        CHECK_STR(err.what, "invalid_dockerfile");
+        CHECK_STR(failure_name(err.failure), "invalid_dockerfile");
         if (line != rows[i].line || !strstr(err.msg, rows[i].says))
             fail_msg("'%s': line %u, '%s'", rows[i].text, line, err.msg);
         char named[32];

@@ -22,14 +22,14 @@ struct reader {
 
 static int bad(struct reader *rd, const char *what)
 {
-    return err_name(rd->err, EINVAL, "invalid_dockerfile", "%s", what);
+    return err_fail(rd->err, FAIL_INVALID_DOCKERFILE, "%s", what);
 }
 
 static int put(struct reader *rd, struct buf *out, const char *p, size_t n)
 {
     int r = buf_append(out, p, n);
-    return r < 0 ? err_name(rd->err, -r, r == -EMSGSIZE ? "invalid_dockerfile" : NULL,
-                            "what it expands to is too long")
+    return r < 0 ? err_fail_as(rd->err, -r, r == -EMSGSIZE ? FAIL_INVALID_DOCKERFILE : FAIL_NONE,
+                               "what it expands to is too long")
                  : 0;
 }
 
@@ -140,7 +140,7 @@ static int put_modified(struct reader *rd, struct buf *out, const char *name, ch
     case '?':
         if (have)
             return put_plain(rd, out, value, strlen(value));
-        return err_name(rd->err, EINVAL, "invalid_dockerfile", "%.60s: %.200s", name,
+        return err_fail(rd->err, FAIL_INVALID_DOCKERFILE, "%.60s: %.200s", name,
                         *word ? word : "must be set");
     default: return put_trimmed(rd, out, op, word, value ? value : "");
     }
@@ -167,7 +167,7 @@ static int put_braced(struct reader *rd, struct buf *out)
     rd->p += colon;
     char op = *rd->p;
     if (!op || !strchr(colon ? "-+?" : "-+?#%", op))
-        return err_name(rd->err, EINVAL, "invalid_dockerfile",
+        return err_fail(rd->err, FAIL_INVALID_DOCKERFILE,
                         "'${%.60s%s%c' is not supported; there are :- :+ :? - + ? # and %%", name,
                         colon ? ":" : "", op ? op : '}');
     rd->p++;

@@ -16,13 +16,13 @@ int parse_bad(struct parse *ps, unsigned line, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    return err_name(ps->err, EINVAL, "invalid_dockerfile", "line %u: %s", line, text);
+    return err_fail(ps->err, FAIL_INVALID_DOCKERFILE, "line %u: %s", line, text);
 }
 
 int parse_no_memory(struct parse *ps)
 {
     /* The arena's limit is met long before the machine's. */
-    return err_name(ps->err, EINVAL, "invalid_dockerfile", "the Dockerfile is too large");
+    return err_fail(ps->err, FAIL_INVALID_DOCKERFILE, "the Dockerfile is too large");
 }
 
 int parse_warn(struct parse *ps, unsigned line, const char *text)

@@ -35,7 +35,7 @@ int plan_source(const struct dockerfile *file, size_t at, const char *from, unsi
             i = (int)at; /* no image has such a name */
     }
     if (i >= (int)at)
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         "line %u: there is no stage '%.100s' before this one", line, from);
     *ret_stage = i;
     return 0;
@@ -64,12 +64,12 @@ static int plan_from(const struct dockerfile *file, struct scope_world *world, s
     if (r < 0)
         return r;
     if (!*step.words[0])
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         "line %u: FROM '%.100s' expands to nothing; give its ARG a default or a "
                         "--build-arg",
                         from->line, from->words[0]);
     if (step.platform && *step.platform && !platform_ours(step.platform, arch))
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         "line %u: the platform '%.60s' cannot be built here, only linux/%s",
                         from->line, step.platform, arch);
     stage->base = stage_named(file, step.words[0]);
@@ -116,7 +116,7 @@ static int find_target(const struct dockerfile *file, const char *target, size_t
             i = stage_numbered(file, target);
     }
     if (i < 0)
-        return err_name(err, EINVAL, "invalid_dockerfile", "there is no stage '%.100s'", target);
+        return err_fail(err, FAIL_INVALID_DOCKERFILE, "there is no stage '%.100s'", target);
     *ret_i = (size_t)i;
     return 0;
 }

@@ -62,7 +62,7 @@ static int lists(struct resolver *rs, const struct dockerfile_step *from,
             if (n == 0)
                 continue;
             if (to->n_words == DOCKERFILE_WORDS_MAX)
-                return err_name(rs->err, EINVAL, "invalid_dockerfile", "it has too many words");
+                return err_fail(rs->err, FAIL_INVALID_DOCKERFILE, "it has too many words");
             to->words = arena_grow(rs->arena, to->words, to->n_words, sizeof(*to->words));
             const char *copy = arena_strndup(rs->arena, word, n);
             if (!to->words || !copy)
@@ -87,7 +87,7 @@ static int pairs(struct resolver *rs, const struct dockerfile_step *from,
         if (r < 0)
             return r;
         if (!*to->pairs[i].name)
-            return err_name(rs->err, EINVAL, "invalid_dockerfile", "a name is empty");
+            return err_fail(rs->err, FAIL_INVALID_DOCKERFILE, "a name is empty");
     }
     return 0;
 }

@@ -202,7 +202,7 @@ TEST(a_plan_that_cannot_be_names_the_line)
         unsigned line = 99;
         if (plan_text(rows[i].text, rows[i].target, &plan, shape, &line, &err) != -EINVAL)
             fail_msg("'%s' was planned", rows[i].text);
-        CHECK_STR(err.what, "invalid_dockerfile");
+        CHECK_STR(failure_name(err.failure), "invalid_dockerfile");
         if (line != rows[i].line)
             fail_msg("'%s': line %u", rows[i].text, line);
     }

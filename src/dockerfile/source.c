@@ -95,18 +95,18 @@ static int apply(struct source *src, const struct directive *d, unsigned *seen, 
 {
     unsigned bit = is(d->name, "escape") ? 1 : is(d->name, "syntax") ? 2 : 4;
     if (*seen & bit)
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         "line %u: the directive '%.*s' is there twice", src->line, (int)d->name.n,
                         d->name.p);
     *seen |= bit;
     if (bit == 1) {
         if (d->value.n != 1 || (*d->value.p != '\\' && *d->value.p != '`'))
-            return err_name(err, EINVAL, "invalid_dockerfile",
+            return err_fail(err, FAIL_INVALID_DOCKERFILE,
                             "line %u: the escape character must be \\ or `", src->line);
         src->escape = *d->value.p;
     }
     if (bit == 2 && !plain_frontend(d->value))
-        return err_name(err, EINVAL, "invalid_dockerfile",
+        return err_fail(err, FAIL_INVALID_DOCKERFILE,
                         "line %u: the frontend '%.*s' is not spoken here, only docker/dockerfile",
                         src->line, (int)(d->value.n > 100 ? 100 : d->value.n), d->value.p);
     return 0;
@@ -254,7 +254,7 @@ static int take_heredoc(struct source *src, const struct source_mark *m, unsigne
     for (;;) {
         const char *from = src->p;
         if (!take_line(src, &l))
-            return err_name(err, EINVAL, "invalid_dockerfile",
+            return err_fail(err, FAIL_INVALID_DOCKERFILE,
                             "line %u: the heredoc '%.60s' does not end", line, m->name);
         size_t whole = (size_t)(src->p - from);
         while (m->tabs && whole && *from == '\t')
@@ -282,15 +282,15 @@ int source_heredocs(struct source *src, const char *args, unsigned line,
     size_t n = 0;
     int r = words_quoted(src->arena, args, src->escape, &w);
     if (r < 0)
-        return err_name(err, -r, r == -E2BIG ? "invalid_dockerfile" : NULL,
-                        "line %u: too many words", line);
+        return err_fail_as(err, -r, r == -E2BIG ? FAIL_INVALID_DOCKERFILE : FAIL_NONE,
+                           "line %u: too many words", line);
     for (size_t i = 0; i < w.n; i++) {
         struct source_mark m;
         r = source_mark(src->arena, w.items[i], strlen(w.items[i]), src->escape, &m);
         if (r == 0)
             continue;
         if (r > 0 && n == HEREDOCS_MAX)
-            return err_name(err, EINVAL, "invalid_dockerfile", "line %u: over %d heredocs", line,
+            return err_fail(err, FAIL_INVALID_DOCKERFILE, "line %u: over %d heredocs", line,
                             HEREDOCS_MAX);
         docs = r < 0 ? NULL : arena_grow(src->arena, docs, n, sizeof(*docs));
         if (!docs)

@@ -92,10 +92,9 @@ static void print_routes(void)
 {
     for (size_t i = 0; i < native_routes_count; i++)
         (void)printf("%s %s\n", native_routes[i].method, native_routes[i].pattern);
-    unsigned status;
-    const char *code;
-    for (size_t i = 0; (code = reply_code(i, &status)); i++)
-        (void)printf("error %u %s\n", status, code);
+    for (enum failure f = FAIL_NONE; f < FAILURES_END; f++)
+        if (failure_is_told(f))
+            (void)printf("error %u %s\n", failure_status(f), failure_name(f));
 }
 
 static void print(enum options_print what)

@@ -37,18 +37,14 @@ static void mask_host(const struct sandbox *s, unsigned port, char out[BROKER_HO
 
 static enum broker_verdict verdict_of(const struct err *err)
 {
-    static const struct {
-        const char *what;
-        enum broker_verdict verdict;
-    } table[] = {
-        { "sandbox_not_found", BROKER_NO_SANDBOX }, { "sandbox_gone", BROKER_GONE },
-        { "sandbox_not_running", BROKER_ASLEEP },   { "port_closed", BROKER_CLOSED },
-        { "quota_exceeded", BROKER_ASLEEP },
-    };
-    for (size_t i = 0; err->what && i < ARRAY_LEN(table); i++)
-        if (strcmp(table[i].what, err->what) == 0)
-            return table[i].verdict;
-    return BROKER_FAILED;
+    switch (err->failure) {
+    case FAIL_SANDBOX_NOT_FOUND: return BROKER_NO_SANDBOX;
+    case FAIL_SANDBOX_GONE: return BROKER_GONE;
+    case FAIL_SANDBOX_NOT_RUNNING:
+    case FAIL_QUOTA_EXCEEDED: return BROKER_ASLEEP;
+    case FAIL_PORT_CLOSED: return BROKER_CLOSED;
+    default: return BROKER_FAILED;
+    }
 }
 
 /* ---- who ---- */
@@ -103,7 +99,7 @@ static bool may_enter(struct visit *v, const struct sandbox *s, const struct bro
 
 static bool is_closed(const struct err *err)
 {
-    return err->what && strcmp(err->what, "port_closed") == 0;
+    return err->failure == FAIL_PORT_CLOSED;
 }
 
 static int dial(struct visit *v, const struct sandbox *s, unsigned port, bool woken, int *ret_fd,

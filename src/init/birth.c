@@ -138,11 +138,11 @@ static int find_account(const char *spec, const struct account **ret_a, struct e
 {
     int r = account_lookup(spec, ret_a);
     if (r == -ENOENT)
-        return err_name(err, ENOENT, "user_not_found", "there is no user '%s'", spec);
+        return err_fail(err, FAIL_USER_NOT_FOUND, "there is no user '%s'", spec);
     if (r == -ESRCH)
-        return err_name(err, ENOENT, "user_not_found", "there is no group as in '%s'", spec);
+        return err_fail(err, FAIL_USER_NOT_FOUND, "there is no group as in '%s'", spec);
     if (r < 0)
-        return err_name(err, ENOMEM, "out_of_memory", "no memory to look up '%s'", spec);
+        return err_fail(err, FAIL_OUT_OF_MEMORY, "no memory to look up '%s'", spec);
     return 0;
 }
 
@@ -164,16 +164,16 @@ int birth(struct proc *p, const struct call *call, struct err *err)
     p->label = call_has(call, WIRE_T_LABEL) ? strdup(call->label) : NULL;
     p->cwd = workdir(call->cwd, who->home);
     if (r < 0 || !p->user || !p->cwd || (call_has(call, WIRE_T_LABEL) && !p->label))
-        return err_name(err, ENOMEM, "out_of_memory", "no memory to start a process");
+        return err_fail(err, FAIL_OUT_OF_MEMORY, "no memory to start a process");
 
     r = terminal ? open_terminal(p, call, &e)
                  : open_pipes(p, (call->flags & WIRE_F_STDIN) != 0, &e);
     if (r < 0)
-        return err_name(err, -r, "internal", "cannot open %s: %s",
-                        terminal ? "a terminal" : "pipes", strerror(-r));
+        return err_set(err, -r, "cannot open %s: %s", terminal ? "a terminal" : "pipes",
+                       strerror(-r));
     r = family_new(&p->family);
     if (r < 0)
-        return err_name(err, -r, "internal", "cannot make a group: %s", strerror(-r));
+        return err_set(err, -r, "cannot make a group: %s", strerror(-r));
 
     struct launch l = {
         .argv = call->argv,

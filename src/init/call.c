@@ -64,7 +64,7 @@ static const struct rule *find_rule(enum wire_tag tag, enum wire_type type)
 
 static int refuse(struct err *err, const char *name, const char *why)
 {
-    return err_name(err, EINVAL, "invalid_field", "%s %s", name, why);
+    return err_fail(err, FAIL_INVALID_FIELD, "%s %s", name, why);
 }
 
 static int check_env(const struct wire_field *f, struct err *err)
@@ -146,9 +146,9 @@ static int check_whole(const struct call *call, struct err *err)
     switch ((int)call->type) {
     case WIRE_START:
         if (call->argc == 0)
-            return err_name(err, EINVAL, "missing_field", "argv is missing");
+            return err_fail(err, FAIL_MISSING_FIELD, "argv is missing");
         if (call->argc + call->envc > CALL_STRINGS_MAX)
-            return err_name(err, E2BIG, "argument_too_large", "argv and env hold too many strings");
+            return err_fail(err, FAIL_ARGUMENT_TOO_LARGE, "argv and env hold too many strings");
         if (call->flags & WIRE_F_ALL)
             return refuse(err, "flags", "has a bit that means nothing here");
         return 0;
@@ -180,7 +180,7 @@ int call_decode(const struct wire_header *h, char *payload, struct call *ret_cal
     while ((r = wire_next(&reader, &f)) > 0) {
         const struct rule *rule = find_rule(f.tag, call.type);
         if (!rule)
-            return err_name(err, EINVAL, "invalid_field", "field %d has no place in request %d",
+            return err_fail(err, FAIL_INVALID_FIELD, "field %d has no place in request %d",
                             (int)f.tag, (int)call.type);
         r = take_field(&f, rule, &call, err);
         if (r < 0)
@@ -194,7 +194,7 @@ int call_decode(const struct wire_header *h, char *payload, struct call *ret_cal
     if (call.type == WIRE_START) {
         call.argv = calloc(call.argc + call.envc + 2, sizeof(*call.argv));
         if (!call.argv)
-            return err_name(err, ENOMEM, "out_of_memory", "no memory for argv and env");
+            return err_fail(err, FAIL_OUT_OF_MEMORY, "no memory for argv and env");
         call.env = call.argv + call.argc + 1;
         take_strings(payload, h->len, &call);
         if (call.argv[0][0] == '\0') {

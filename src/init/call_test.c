@@ -79,7 +79,7 @@ TEST(bad_fields_are_named_in_the_answer)
             CHECK_OK(wire_put_u64(&b, cases[i].tag, cases[i].number));
         CHECK_EQ(decode(cases[i].type, &b, &call, &err), cases[i].r);
         if (cases[i].what)
-            CHECK_STR(err.what, cases[i].what);
+            CHECK_STR(failure_name(err.failure), cases[i].what);
     }
 }
 

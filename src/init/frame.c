@@ -45,7 +45,7 @@ int frame_error(struct buf *b, const struct err *err)
     if (r == 0)
         r = wire_put_u64(b, WIRE_T_CODE, (uint64_t)err->code);
     if (r == 0)
-        r = wire_put_str(b, WIRE_T_WHAT, err->what ? err->what : "internal");
+        r = wire_put_str(b, WIRE_T_WHAT, failure_name(err->failure));
     if (r == 0)
         r = wire_put_str(b, WIRE_T_MESSAGE, err->msg);
     return frame_close(b, at, WIRE_ERROR, 0, r);

@@ -298,34 +298,33 @@ int launch_explain(struct launch_report report, const char *program, const char 
 {
     int code = report.code;
     if (code == ENOMEM)
-        return err_name(err, code, "out_of_memory", "no memory to start '%.100s'", program);
+        return err_fail_as(err, code, FAIL_OUT_OF_MEMORY, "no memory to start '%.100s'", program);
     if (code == EAGAIN)
-        return err_name(err, code, "too_many_processes", "no process left to start '%.100s'",
-                        program);
+        return err_fail_as(err, code, FAIL_TOO_MANY_PROCESSES, "no process left to start '%.100s'",
+                           program);
     switch ((enum launch_step)report.step) {
     case LAUNCH_EXEC:
         if (code == E2BIG)
-            return err_name(err, code, "argument_too_large",
-                            "argv and env are larger than a program can be given");
+            return err_fail_as(err, code, FAIL_ARGUMENT_TOO_LARGE,
+                               "argv and env are larger than a program can be given");
         if (code == ENOENT && strchr(program, '/'))
-            return err_name(err, code, "program_not_found",
-                            "there is no '%.100s', or its interpreter is missing", program);
+            return err_fail_as(err, code, FAIL_PROGRAM_NOT_FOUND,
+                               "there is no '%.100s', or its interpreter is missing", program);
         if (code == ENOENT || code == ENOTDIR || code == ENAMETOOLONG || code == ELOOP)
-            return err_name(err, code, "program_not_found", "there is no program '%.100s'",
-                            program);
-        return err_name(err, code, "program_not_executable", "'%.100s' cannot be run: %s", program,
-                        strerror(code));
+            return err_fail_as(err, code, FAIL_PROGRAM_NOT_FOUND, "there is no program '%.100s'",
+                               program);
+        return err_fail_as(err, code, FAIL_PROGRAM_NOT_EXECUTABLE, "'%.100s' cannot be run: %s",
+                           program, strerror(code));
     case LAUNCH_WORKDIR:
-        return err_name(err, code, "workdir_not_found", "cannot enter '%.100s': %s", cwd,
-                        strerror(code));
+        return err_fail_as(err, code, FAIL_WORKDIR_NOT_FOUND, "cannot enter '%.100s': %s", cwd,
+                           strerror(code));
     case LAUNCH_IDS:
-        return err_name(err, code, "user_not_found", "cannot take on the user's ids: %s",
-                        strerror(code));
+        return err_fail_as(err, code, FAIL_USER_NOT_FOUND, "cannot take on the user's ids: %s",
+                           strerror(code));
     case LAUNCH_STDIO:
     case LAUNCH_FAMILY:
     case LAUNCH_LIMITS:
     case LAUNCH_TERMINAL: break;
     }
-    return err_name(err, code ? code : EIO, "internal", "start step %d failed: %s", report.step,
-                    strerror(code));
+    return err_set(err, code ? code : EIO, "start step %d failed: %s", report.step, strerror(code));
 }

@@ -33,8 +33,8 @@ static struct proc *find(const struct call *call, struct err *err)
 {
     struct proc *p = proc_find(call->proc);
     if (!p)
-        (void)err_name(err, ENOENT, "process_not_found", "there is no process %llu here",
-                       (unsigned long long)call->proc);
+        (void)err_fail_as(err, ENOENT, FAIL_PROCESS_NOT_FOUND, "there is no process %llu here",
+                          (unsigned long long)call->proc);
     return p;
 }
 
@@ -57,7 +57,7 @@ static int op_start(struct peer *c, const struct call *call, struct err *err)
 {
     struct proc *p;
     if (sweep_is_on())
-        return err_name(err, EBUSY, "sandbox_busy", "the sandbox is being emptied");
+        return err_fail(err, FAIL_SANDBOX_BUSY, "the sandbox is being emptied");
     int r = proc_start(call, &p, err);
     if (r < 0)
         return r;
@@ -82,9 +82,9 @@ static void answer_fed(struct peer *c, int r)
         return;
     }
     if (r == -ESRCH)
-        (void)err_name(&err, ESRCH, "process_ended", "the process has ended");
+        (void)err_fail(&err, FAIL_PROCESS_ENDED, "the process has ended");
     else
-        (void)err_name(&err, EPIPE, "stdin_closed", "the process's stdin is not open");
+        (void)err_fail(&err, FAIL_STDIN_CLOSED, "the process's stdin is not open");
     (void)frame_error(&c->out, &err);
 }
 
@@ -198,7 +198,7 @@ static int run_op(struct peer *c, const struct call *call, struct err *err)
         if (ops[i].type != call->type)
             continue;
         if (ops[i].on_process && !call_has(call, WIRE_T_PROC))
-            return err_name(err, EINVAL, "missing_field", "proc is missing");
+            return err_fail(err, FAIL_MISSING_FIELD, "proc is missing");
         return ops[i].fn(c, call, err);
     }
     return -EPROTO;
@@ -230,7 +230,7 @@ static int worker_frame(struct peer *c, const struct wire_header *h, char *paylo
     size_t used = c->in_at + WIRE_HEADER_SIZE + h->len;
     int r = 0;
     if (sweep_is_on())
-        r = err_name(&err, EBUSY, "sandbox_busy", "the sandbox is being emptied");
+        r = err_fail(&err, FAIL_SANDBOX_BUSY, "the sandbox is being emptied");
     else if (h->type == WIRE_PROBE)
         r = worker_start_job(c->watch.fd, probe_run, payload, h->len, &err);
     else if (h->type == WIRE_PORTS)

@@ -311,7 +311,7 @@ static void refuse(int fd)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(REFUSAL_MAX);
     struct err err = ERR_INIT;
-    (void)err_name(&err, EBUSY, "sandbox_busy",
+    (void)err_fail(&err, FAIL_SANDBOX_BUSY,
                    "the sandbox has too many operations under way; try again");
     if (frame_error(&b, &err) >= 0)
         (void)!send(fd, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -255,11 +255,11 @@ static size_t ring_size(const struct call *call)
 int proc_start(const struct call *call, struct proc **ret_p, struct err *err)
 {
     if (procs.live_n >= PROC_LIVE_MAX)
-        return err_name(err, EAGAIN, "too_many_processes",
-                        "%d commands run in this sandbox already", PROC_LIVE_MAX);
+        return err_fail(err, FAIL_TOO_MANY_PROCESSES, "%d commands run in this sandbox already",
+                        PROC_LIVE_MAX);
     struct proc *p = calloc(1, sizeof(*p));
     if (!p)
-        return err_name(err, ENOMEM, "out_of_memory", "no memory for a process");
+        return err_fail(err, FAIL_OUT_OF_MEMORY, "no memory for a process");
     p->oom_before = oom_count();
     p->timeout_at = p->settle_at = p->report_at = INT64_MAX;
     p->report_watch = (struct watch){ .fd = -1, .fn = on_report };
@@ -424,23 +424,22 @@ int proc_signal(struct proc *p, int signo, enum wire_scope scope, struct err *er
         r = kill(scope == WIRE_SCOPE_PROCESS ? p->pid : -p->pid, signo) < 0 ? -errno : 0;
     }
     if (r == -ESRCH)
-        return err_name(err, ESRCH, "process_ended", "process %llu has ended",
+        return err_fail(err, FAIL_PROCESS_ENDED, "process %llu has ended",
                         (unsigned long long)p->number);
     if (r < 0)
-        return err_name(err, -r, "internal", "cannot signal process %llu",
-                        (unsigned long long)p->number);
+        return err_set(err, -r, "cannot signal process %llu", (unsigned long long)p->number);
     return 0;
 }
 
 int proc_resize(struct proc *p, unsigned rows, unsigned cols, struct err *err)
 {
     if (!p->terminal)
-        return err_name(err, ENOTTY, "not_a_terminal", "process %llu has no terminal",
+        return err_fail(err, FAIL_NOT_A_TERMINAL, "process %llu has no terminal",
                         (unsigned long long)p->number);
     struct winsize size = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols };
     int fd = p->drain.streams[0].watch.fd;
     if (fd < 0 || ioctl(fd, TIOCSWINSZ, &size) < 0)
-        return err_name(err, ESRCH, "process_ended", "process %llu has ended",
+        return err_fail(err, FAIL_PROCESS_ENDED, "process %llu has ended",
                         (unsigned long long)p->number);
     return 0;
 }

@@ -70,7 +70,6 @@ static _Noreturn void go_in(int pidfd, int mount_fd, const char *path,
     (void)alarm(ATTACH_MAX_S);
     if (r == 0)
         (void)ns_attach(fds[1], fds[2], path, &err);
-    err.what = NULL; /* a pointer means nothing to the reader */
     if (err.code && server)
         (void)pidfd_send_signal(moved.pidfd, SIGKILL, NULL, 0);
     if (r < 0)
@@ -92,7 +91,7 @@ static void on_report(struct watch *w, uint32_t events)
     err.msg[sizeof(err.msg) - 1] = '\0';
     if (err.code < 0 || err.code >= 4096)
         err.code = EIO;
-    err.what = err.code == EHOSTUNREACH ? "bucket_unreachable" : NULL;
+    err.failure = err.code == EHOSTUNREACH ? FAIL_BUCKET_UNREACHABLE : FAIL_NONE;
     (void)waitpid(job->pid, NULL, 0);
     loop_remove(job->k->loop, &job->watch);
     (void)close(job->report_fd);
@@ -107,7 +106,7 @@ static int start(struct attach_job *job, const struct keeper_request *q, int mou
     int report[2];
     int pidfd = cells_pidfd(job->k, q->id);
     if (pidfd < 0)
-        return err_name(err, ESRCH, "sandbox_not_running", "it does not run");
+        return err_fail(err, FAIL_SANDBOX_NOT_RUNNING, "it does not run");
     if (pipe2(report, O_CLOEXEC) < 0)
         return err_set(err, errno, "cannot make a pipe");
     job->pid = fork();

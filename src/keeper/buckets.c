@@ -172,7 +172,7 @@ static int make_filesystem(uint32_t uid, bool read_only, int *ret_fuse, int *ret
     char fd_text[12], uid_text[12];
     _cleanup_fd_ int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
     if (fuse < 0)
-        return err_name(err, errno, "buckets_unsupported", "this machine has no /dev/fuse");
+        return err_fail_as(err, errno, FAIL_BUCKETS_UNSUPPORTED, "this machine has no /dev/fuse");
     (void)snprintf(fd_text, sizeof(fd_text), "%d", fuse);
     (void)snprintf(uid_text, sizeof(uid_text), "%u", uid);
     const struct mount_option options[] = {
@@ -291,9 +291,9 @@ static int begin(struct conn *conn, struct err *err)
     char id[ID_SIZE];
     _cleanup_fd_ int mount = -1, report = -1;
     if (cells_pid(k, q->id) < 0)
-        return err_name(err, ESRCH, "sandbox_not_running", "it does not run");
+        return err_fail(err, FAIL_SANDBOX_NOT_RUNNING, "it does not run");
     if (k->bucket_exe < 0)
-        return err_name(err, ENOENT, "buckets_unsupported", "warren-bucket is not installed");
+        return err_fail_as(err, ENOENT, FAIL_BUCKETS_UNSUPPORTED, "warren-bucket is not installed");
     memcpy(place.cell, q->id, ID_SIZE);
     memcpy(place.volume, q->volume, ID_SIZE);
     (void)snprintf(place.path, sizeof(place.path), "%s", q->path);

@@ -69,7 +69,7 @@ static int read_report(struct cell *c, struct err *err)
 {
     if (c->status_fd < 0 || read(c->status_fd, err, sizeof(*err)) != (ssize_t)sizeof(*err))
         return 0;
-    err->what = NULL; /* the child's pointers mean nothing here */
+    err->failure = FAIL_NONE; /* a child has no say in it */
     err->msg[sizeof(err->msg) - 1] = '\0';
     if (err->code <= 0)
         err->code = EIO;
@@ -215,7 +215,7 @@ void cells_end(struct conn *conn)
         return;
     }
     struct err err = ERR_INIT;
-    (void)err_name(&err, ECANCELED, "superseded", "another operation took its place");
+    (void)err_fail(&err, FAIL_SUPERSEDED, "another operation took its place");
     cell_answer(c, -ECANCELED, &err);
     c->delete_storage |= delete;
     conn_keep(conn, &c->asker);
@@ -228,7 +228,7 @@ void cells_end_kept(struct conn *conn, uint64_t frozen_us, uint64_t memory_bytes
     struct err err = ERR_INIT;
     struct cell *c = cell_find(conn->k, conn->req.id);
     if (!c || c->state != CELL_RUNNING) {
-        conn_result(conn, err_name(&err, ESRCH, "sandbox_not_running", "it ended meanwhile"), &err);
+        conn_result(conn, err_fail(&err, FAIL_SANDBOX_NOT_RUNNING, "it ended meanwhile"), &err);
         return;
     }
     c->frozen_us = frozen_us;

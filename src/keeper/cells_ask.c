@@ -46,7 +46,7 @@ void cells_limits(struct conn *conn)
     struct cell *c = cell_find(conn->k, conn->req.id);
     int r = 0;
     if (!c || c->state != CELL_RUNNING)
-        r = err_name(&err, ESRCH, "sandbox_not_running", "it does not run");
+        r = err_fail(&err, FAIL_SANDBOX_NOT_RUNNING, "it does not run");
     if (r == 0)
         r = cgroup_limit(conn->k->cgroups, c->id, &limits, &err);
     if (r == 0)
@@ -75,7 +75,7 @@ void cells_freeze(struct conn *conn)
     bool on = conn->req.op == KEEPER_FREEZE;
     int r = 0;
     if (!c || c->state != CELL_RUNNING)
-        r = err_name(&err, ESRCH, "sandbox_not_running", "it does not run");
+        r = err_fail(&err, FAIL_SANDBOX_NOT_RUNNING, "it does not run");
     /* Marked before it stands still and until it goes on: what a crash leaves is known to the next. */
     if (r == 0 && on && (r = cell_mark_asleep(conn->k, c->id, true)) < 0)
         (void)err_set(&err, -r, "cannot write down that '%s' sleeps", c->id);

@@ -109,13 +109,13 @@ void cells_make(struct conn *conn)
     }
     if (c && c->state != CELL_ENDING) {
         conn_result(conn,
-                    c->revival ? err_name(&err, EBUSY, "sandbox_busy", "it is being brought back")
-                               : err_name(&err, EEXIST, "cell_exists", "it runs already"),
+                    c->revival ? err_fail(&err, FAIL_SANDBOX_BUSY, "it is being brought back")
+                               : err_fail(&err, FAIL_CELL_EXISTS, "it runs already"),
                     &err);
         return;
     }
     if (c) {
-        conn_result(conn, err_name(&err, EBUSY, "sandbox_busy", "it is ending"), &err);
+        conn_result(conn, err_fail(&err, FAIL_SANDBOX_BUSY, "it is ending"), &err);
         return;
     }
     c = cell_add(k, conn->req.id);

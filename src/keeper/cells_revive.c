@@ -28,7 +28,7 @@
 struct revival_report {
     int32_t code; /* 0, or a positive errno; REPORT_BORN */
     int32_t pid;
-    char what[KEEPER_WHAT_SIZE];
+    int32_t failure;
     char msg[ERR_MSG_MAX];
 };
 #define REPORT_BORN (-1)
@@ -49,7 +49,7 @@ static void say(int fd, int r, const struct err *err)
 {
     struct revival_report rep = { .code = -r };
     if (r < 0) {
-        (void)snprintf(rep.what, sizeof(rep.what), "%s", err->what ? err->what : "");
+        rep.failure = (int32_t)err->failure;
         (void)snprintf(rep.msg, sizeof(rep.msg), "%s", err->msg);
     }
     (void)fd_write_full(fd, &rep, sizeof(rep));
@@ -184,14 +184,9 @@ static void on_report(struct watch *w, uint32_t events)
     if (r < 0) {
         r = err_set(&err, ECHILD, "the process that was to do it was killed");
     } else if (rep.code) {
-        static const char *const names[] = { "cannot_restore", "memory_unsupported",
-                                             "checkpoint_not_found", "image_not_found" };
-        const char *what = "cannot_restore";
-        rep.msg[sizeof(rep.msg) - 1] = rep.what[sizeof(rep.what) - 1] = '\0';
-        for (size_t i = 0; i < ARRAY_LEN(names); i++)
-            if (strcmp(rep.what, names[i]) == 0)
-                what = names[i];
-        r = err_name(&err, rep.code, what, "%s", rep.msg);
+        enum failure failure = failure_numbered(rep.failure);
+        rep.msg[sizeof(rep.msg) - 1] = '\0';
+        r = err_fail_as(&err, rep.code, failure ? failure : FAIL_CANNOT_RESTORE, "%s", rep.msg);
     }
     if (r < 0)
         fail(v, r, &err);
@@ -273,7 +268,7 @@ int cell_revive(struct cell *c, const struct keeper_request *req, struct err *er
 {
     struct keeper *k = c->k;
     if (!cgroup_host_has_unified(k->cgroups))
-        return err_name(err, ENOTSUP, "memory_unsupported",
+        return err_fail(err, FAIL_MEMORY_UNSUPPORTED,
                         "memory is kept only where there is a unified cgroup hierarchy");
     struct revival *v = revival_new(c, false);
     if (!v)

@@ -109,16 +109,16 @@ static int take_report(struct unpack_job *job, struct keeper_reply *reply, struc
     (void)waitpid(job->pid, NULL, 0);
     if (!whole)
         return err_set(err, ECHILD, "warren-unpack was killed");
-    rep.msg[sizeof(rep.msg) - 1] = rep.what[sizeof(rep.what) - 1] = '\0';
+    rep.msg[sizeof(rep.msg) - 1] = '\0';
     rep.diff_id[sizeof(rep.diff_id) - 1] = '\0';
     if (rep.code == ENOSPC)
-        return err_name(err, ENOSPC, "no_space", "%s", rep.msg);
+        return err_fail(err, FAIL_NO_SPACE, "%s", rep.msg);
     if (rep.code) {
-        const char *what = strcmp(rep.what, "invalid_image") == 0    ? "invalid_image"
-                           : strcmp(rep.what, UNPACK_TOO_LARGE) == 0 ? UNPACK_TOO_LARGE
-                                                                     : NULL;
-        return err_name(err, rep.code > 0 && rep.code < 4096 ? rep.code : EINVAL, what, "%s",
-                        rep.msg);
+        enum failure failure = failure_numbered(rep.failure);
+        if (failure != FAIL_INVALID_IMAGE && failure != FAIL_LAYER_TOO_LARGE)
+            failure = FAIL_NONE; /* it reads hostile bytes: that is all it may say */
+        return err_fail_as(err, rep.code > 0 && rep.code < 4096 ? rep.code : EINVAL, failure, "%s",
+                           rep.msg);
     }
     reply->size_bytes = rep.size_bytes;
     memcpy(reply->diff_id, rep.diff_id, sizeof(reply->diff_id));

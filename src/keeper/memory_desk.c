@@ -93,7 +93,7 @@ int memory_desk_clear(int desk, int kept, struct err *err)
     if (d)
         (void)closedir(d);
     if (r == -ENOSPC || r == -EDQUOT)
-        return err_name(err, -r, "no_space", "there is no room for the sandbox's memory");
+        return err_fail_as(err, -r, FAIL_NO_SPACE, "there is no room for the sandbox's memory");
     return r < 0 ? err_set(err, -r, "cannot keep the sandbox's memory") : 0;
 }
 
@@ -101,6 +101,6 @@ int memory_find_criu(struct criu *ret, struct err *err)
 {
     int r = criu_find(ret, err);
     if (r < 0)
-        err->what = "memory_unsupported";
+        err->failure = FAIL_MEMORY_UNSUPPORTED;
     return r;
 }

@@ -84,8 +84,8 @@ static int wait_still(int group, struct err *err)
         if (strstr(text, "frozen 1"))
             return 0;
         if (clock_mono_ms() >= end)
-            return err_name(err, ETIMEDOUT, "cannot_dump",
-                            "a process of the sandbox is busy in the kernel and does not stop");
+            return err_fail_as(err, ETIMEDOUT, FAIL_CANNOT_DUMP,
+                               "a process of the sandbox is busy in the kernel and does not stop");
         (void)poll(NULL, 0, 1);
     }
 }
@@ -423,8 +423,8 @@ static int write_down(struct story *s, struct err *err)
         *err = (struct err)ERR_INIT;
         r = 0;
     }
-    if (r < 0 && !err->what)
-        err->what = "cannot_dump";
+    if (r < 0 && !err->failure)
+        err->failure = FAIL_CANNOT_DUMP;
     return r;
 }
 

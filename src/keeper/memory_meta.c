@@ -107,8 +107,8 @@ static int classify(const char *type, const char *root, const char *path, const 
                                                                               : META_DEV;
         return ret->kind != META_DEV || strcmp(path, "/dev") == 0
                    ? 1
-                   : err_name(err, ENOTSUP, "cannot_dump",
-                              "an unknown filesystem is mounted at '%s'", path);
+                   : err_fail_as(err, ENOTSUP, FAIL_CANNOT_DUMP,
+                                 "an unknown filesystem is mounted at '%s'", path);
     }
     const char *id = strrchr(root, '/');
     if (strcmp(type, "btrfs") == 0 && id && id_valid(id + 1)) {
@@ -121,8 +121,8 @@ static int classify(const char *type, const char *root, const char *path, const 
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (strcmp(type, own[i]) == 0)
             return 0;
-    return err_name(err, ENOTSUP, "cannot_dump",
-                    "a %s filesystem is mounted at '%s', which cannot be kept", type, path);
+    return err_fail_as(err, ENOTSUP, FAIL_CANNOT_DUMP,
+                       "a %s filesystem is mounted at '%s', which cannot be kept", type, path);
 }
 
 static int read_mount(struct meta *m, char *line, struct err *err)

@@ -428,7 +428,7 @@ static int read_meta(struct story *s, struct err *err)
     int r = meta_parse(text, &s->meta, err);
     /* A power cut can cost a part of what was just written, and CRIU reads on for ever where pages end too early. */
     if (r == 0 && storage_memory_bytes(s->images) / 1024 < s->meta.kib)
-        r = err_name(err, EIO, "cannot_restore", "a part of the memory is missing on disk");
+        r = err_fail(err, FAIL_CANNOT_RESTORE, "a part of the memory is missing on disk");
     if (r == 0)
         (void)snprintf(s->note.name, sizeof(s->note.name), "%s", s->meta.name);
     return r;
@@ -495,8 +495,8 @@ static int bring_back(struct story *s, pid_t *ret_pid, struct err *err)
     r = criurpc_restore(&c, on_started, ret_pid, err);
     meta_external_free(&s->meta, external);
     fd_close_all(groups, ARRAY_LEN(groups));
-    if (r < 0 && !err->what)
-        err->what = "cannot_restore";
+    if (r < 0 && !err->failure)
+        err->failure = FAIL_CANNOT_RESTORE;
     return r;
 }
 

@@ -124,9 +124,9 @@ int park_ask(int run_dir, int *ret_line, struct err *err)
     if (r == 0)
         r = expect_ok(fd, deadline);
     if (r == -EBUSY)
-        return err_name(err, EBUSY, "sandbox_busy", "the sandbox does not come to rest");
+        return err_fail(err, FAIL_SANDBOX_BUSY, "the sandbox does not come to rest");
     if (r < 0)
-        return err_name(err, -r, "cannot_dump", "the sandbox's init does not answer");
+        return err_fail_as(err, -r, FAIL_CANNOT_DUMP, "the sandbox's init does not answer");
     *ret_line = take_fd(fd);
     return 0;
 }

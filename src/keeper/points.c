@@ -172,11 +172,9 @@ static void finish(struct point_job *job, int r, const struct err *err)
 
 static void on_report(struct watch *w, uint32_t events)
 {
-    static const char *const names[] = { "checkpoint_not_found", "cannot_dump",
-                                         "memory_unsupported", "sandbox_busy", NULL };
     struct point_job *job = container_of(w, struct point_job, task.watch);
     struct err err = ERR_INIT;
-    int r = task_hear(&job->task, names, &job->memory_bytes, &err);
+    int r = task_hear(&job->task, &job->memory_bytes, &err);
     if (r == TASK_READY) {
         r = freeze(job, &err);
         if (r == 0)
@@ -242,7 +240,7 @@ static void end_criu(struct keeper *k, const char *id)
 void points_cancel(struct keeper *k, const char *id)
 {
     struct err err = ERR_INIT;
-    (void)err_name(&err, ESRCH, "sandbox_not_running", "the sandbox was ended meanwhile");
+    (void)err_fail(&err, FAIL_SANDBOX_NOT_RUNNING, "the sandbox was ended meanwhile");
     for (struct point_job *job = jobs, *next; job; job = next) {
         next = job->next;
         if (job->task.k != k || job->req.op != KEEPER_POINT_PUT || strcmp(job->req.id, id) != 0)
@@ -263,13 +261,13 @@ void points_put(struct conn *conn)
     struct err err = ERR_INIT;
     int r = 0;
     if (conn->req.flags && cells_pid(conn->k, conn->req.id) < 0)
-        r = err_name(&err, ESRCH, "sandbox_not_running", "it does not run");
+        r = err_fail(&err, FAIL_SANDBOX_NOT_RUNNING, "it does not run");
     else if (conn->req.flags && cells_come_back(conn->k, conn->req.id))
-        r = err_name(&err, EBUSY, "sandbox_busy", "it is being brought back");
+        r = err_fail(&err, FAIL_SANDBOX_BUSY, "it is being brought back");
     else if (conn->req.flags && is_written_down(conn->req.id))
-        r = err_name(&err, EBUSY, "sandbox_busy", "its memory is being written down");
+        r = err_fail(&err, FAIL_SANDBOX_BUSY, "its memory is being written down");
     else if (conn->req.flags && !cgroup_host_has_unified(conn->k->cgroups))
-        r = err_name(&err, ENOTSUP, "memory_unsupported",
+        r = err_fail(&err, FAIL_MEMORY_UNSUPPORTED,
                      "memory is kept only where there is a unified cgroup hierarchy");
     if (r < 0)
         conn_result(conn, r, &err);
@@ -281,7 +279,7 @@ void points_box(struct conn *conn)
 {
     struct err err = ERR_INIT;
     if (!(conn->req.flags & KEEPER_BOX_AHEAD) && cells_pid(conn->k, conn->req.id) > 0)
-        conn_result(conn, err_name(&err, EBUSY, "sandbox_busy", "it runs"), &err);
+        conn_result(conn, err_fail(&err, FAIL_SANDBOX_BUSY, "it runs"), &err);
     else
         begin(conn);
 }

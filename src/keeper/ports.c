@@ -11,7 +11,7 @@ void ports_sockets(struct conn *conn)
     struct err err = ERR_INIT;
     int fds[NETNS_FAMILIES] = { -1, -1 };
     int pidfd = cells_pidfd(conn->k, conn->req.id);
-    int r = pidfd < 0 ? err_name(&err, ESRCH, "sandbox_not_running", "it does not run")
+    int r = pidfd < 0 ? err_fail(&err, FAIL_SANDBOX_NOT_RUNNING, "it does not run")
                       : netns_sockets(pidfd, fds, &err);
     if (r < 0)
         conn_result(conn, r, &err);
@@ -27,7 +27,7 @@ void ports_steer(struct conn *conn)
     struct err err = ERR_INIT;
     int fds[STEER_FDS] = { -1, -1, -1, -1, -1, -1, -1 };
     int pidfd = cells_pidfd(conn->k, conn->req.id);
-    int r = pidfd < 0 ? err_name(&err, ESRCH, "sandbox_not_running", "it does not run")
+    int r = pidfd < 0 ? err_fail(&err, FAIL_SANDBOX_NOT_RUNNING, "it does not run")
                       : steer_make(pidfd, fds, &err);
     if (r < 0)
         conn_result(conn, r, &err);

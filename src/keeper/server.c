@@ -139,9 +139,10 @@ void conn_result_usage(struct conn *c, int r, const struct err *err,
     struct keeper *k = c->k;
     struct keeper_reply reply = { .result = r, .usage = *usage };
     if (r < 0 && err) {
-        (void)snprintf(reply.what, sizeof(reply.what), "%s", err->what ? err->what : "");
+        (void)snprintf(reply.what, sizeof(reply.what), "%s",
+                       err->failure ? failure_name(err->failure) : "");
         /* One that has a name says all there is to say; a number's text beside it misleads. */
-        bool whole = err->what && strcmp(err->what, "no_space") != 0;
+        bool whole = err->failure && err->failure != FAIL_NO_SPACE;
         (void)snprintf(reply.msg, sizeof(reply.msg), "%.300s%s%.80s", err->msg, whole ? "" : ": ",
                        whole ? "" : strerror(-r));
     }

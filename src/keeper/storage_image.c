@@ -18,8 +18,8 @@ int storage_image(struct storage *st, const char *tree, int *ret_fd, struct err 
     int fd = openat(none ? st->empty : st->images, none ? "." : tree,
                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return err_name(err, errno, "image_not_found", "image tree '%.12s' is not stored here",
-                        tree);
+        return err_fail_as(err, errno, FAIL_IMAGE_NOT_FOUND,
+                           "image tree '%.12s' is not stored here", tree);
     *ret_fd = fd;
     return 0;
 }

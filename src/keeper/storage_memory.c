@@ -37,8 +37,8 @@ int storage_memory(struct storage *st, const char *point, int *ret_fd, struct er
     _cleanup_fd_ int all = open_all(st);
     int fd = all < 0 ? all : open_one(all, point);
     if (fd < 0)
-        return err_name(err, -fd, "checkpoint_not_found",
-                        "the memory of checkpoint '%s' is not stored here", point);
+        return err_fail_as(err, -fd, FAIL_CHECKPOINT_NOT_FOUND,
+                           "the memory of checkpoint '%s' is not stored here", point);
     *ret_fd = fd;
     return 0;
 }

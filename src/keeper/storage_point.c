@@ -97,8 +97,8 @@ int storage_box_make(struct storage *st, const char *id, const char *point, stru
         return err_set(err, -r, "'%s' is too long", id);
     _cleanup_fd_ int from = open_point(st, point);
     if (from < 0)
-        return err_name(err, errno, "checkpoint_not_found", "checkpoint '%s' is not stored here",
-                        point);
+        return err_fail_as(err, errno, FAIL_CHECKPOINT_NOT_FOUND,
+                           "checkpoint '%s' is not stored here", point);
     r = storage_move_to_trash(st, st->boxes, part, err);
     if (r == 0)
         r = copy_for(st, id, part, point, from, err);

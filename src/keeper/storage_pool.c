@@ -59,7 +59,7 @@ static int make_pool_file(const char *data_dir, const char *file, struct err *er
         return err_set(err, errno, "cannot look at '%s'", data_dir);
     uint64_t size = (uint64_t)vfs.f_bavail * vfs.f_frsize / 100 * POOL_SHARE_PERCENT;
     if (size < POOL_MIN_BYTES)
-        return err_name(err, ENOSPC, "no_space", "'%s' has less than %llu MiB to spare", data_dir,
+        return err_fail(err, FAIL_NO_SPACE, "'%s' has less than %llu MiB to spare", data_dir,
                         POOL_MIN_BYTES * 100 / POOL_SHARE_PERCENT >> 20);
     char part[PATH_MAX + 8];
     if (snprintf(part, sizeof(part), "%s%s", file, PART_SUFFIX) >= (int)sizeof(part))

@@ -46,7 +46,7 @@ int storage_volume(struct storage *st, const char *id, int *ret_fd, struct err *
 {
     int fd = open_in(st->volumes, id);
     if (fd < 0)
-        return err_name(err, errno, "volume_not_found", "volume '%s' is not stored here", id);
+        return err_fail_as(err, errno, FAIL_VOLUME_NOT_FOUND, "volume '%s' is not stored here", id);
     *ret_fd = fd;
     return 0;
 }
@@ -233,8 +233,8 @@ int storage_volume_restore(struct storage *st, const char *id, const char *point
         return err_set(err, -r, "'%s' is too long", id);
     _cleanup_fd_ int from = open_in(st->volume_points, point), fd = -1;
     if (from < 0)
-        return err_name(err, errno, "checkpoint_not_found", "checkpoint '%s' is not stored here",
-                        point);
+        return err_fail_as(err, errno, FAIL_CHECKPOINT_NOT_FOUND,
+                           "checkpoint '%s' is not stored here", point);
     r = storage_move_to_trash(st, st->volumes, part, err);
     if (r == 0)
         r = copy(st, st->volumes, part, from, false, id, err);

@@ -14,7 +14,7 @@
 struct report {
     int32_t code; /* 0, or a positive errno; a word, below zero */
     uint64_t bytes;
-    char what[KEEPER_WHAT_SIZE];
+    int32_t failure;
     char msg[ERR_MSG_MAX];
 };
 
@@ -39,7 +39,7 @@ void task_end(int fd, int r, uint64_t bytes, const struct err *err)
 {
     struct report rep = { .code = r < 0 ? -r : 0, .bytes = bytes };
     if (r < 0) {
-        (void)snprintf(rep.what, sizeof(rep.what), "%s", err->what ? err->what : "");
+        rep.failure = (int32_t)err->failure;
         (void)snprintf(rep.msg, sizeof(rep.msg), "%s", err->msg);
     }
     (void)fd_write_full(fd, &rep, sizeof(rep));
@@ -70,10 +70,9 @@ int task_start(struct task *t, void (*work)(void *job, int fd), void *job, struc
     return r;
 }
 
-int task_hear(const struct task *t, const char *const *names, uint64_t *ret_bytes, struct err *err)
+int task_hear(const struct task *t, uint64_t *ret_bytes, struct err *err)
 {
     struct report rep;
-    const char *what = NULL;
     if (fd_read_full(t->fd, &rep, sizeof(rep)) < 0 || rep.code < -TASK_ADRIFT)
         return err_set(err, ECHILD, "the process that was to do it was killed");
     if (rep.code < 0)
@@ -83,10 +82,9 @@ int task_hear(const struct task *t, const char *const *names, uint64_t *ret_byte
             *ret_bytes = rep.bytes;
         return 0;
     }
-    rep.msg[sizeof(rep.msg) - 1] = rep.what[sizeof(rep.what) - 1] = '\0';
-    for (; *names && !what; names++)
-        what = strcmp(rep.what, *names) == 0 ? *names : NULL;
-    return err_name(err, rep.code == ECHILD ? EIO : rep.code, what, "%s", rep.msg);
+    rep.msg[sizeof(rep.msg) - 1] = '\0';
+    return err_fail_as(err, rep.code == ECHILD ? EIO : rep.code, failure_numbered(rep.failure),
+                       "%s", rep.msg);
 }
 
 int task_go(const struct task *t)

@@ -22,9 +22,8 @@ struct task {
 
 /* In the process, `work` gets the job and its end of the socket, and does not come back. */
 int task_start(struct task *t, void (*work)(void *job, int fd), void *job, struct err *err);
-/* What was said: a word; 0 and the bytes that task_end told; or why it failed. -ECHILD: it died.
- * Of the names of errors only those in the list are believed; it ends with NULL. */
-int task_hear(const struct task *t, const char *const *names, uint64_t *ret_bytes, struct err *err);
+/* What was said: a word; 0 and the bytes that task_end told; or why it failed. -ECHILD: it died. */
+int task_hear(const struct task *t, uint64_t *ret_bytes, struct err *err);
 int task_go(const struct task *t);
 /* Ends the process if it has not ended, and has swept away what it left. */
 void task_done(struct task *t);

@@ -104,10 +104,9 @@ static void finish(struct volume_job *job, int r, const struct err *err)
 
 static void on_report(struct watch *w, uint32_t events)
 {
-    static const char *const names[] = { "checkpoint_not_found", "volume_not_found", NULL };
     struct volume_job *job = container_of(w, struct volume_job, task.watch);
     struct err err = ERR_INIT;
-    int r = task_hear(&job->task, names, NULL, &err);
+    int r = task_hear(&job->task, NULL, &err);
     if (r == TASK_READY && !job->froze_us && freeze(job) == 0)
         return;
     thaw(job);

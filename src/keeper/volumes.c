@@ -44,7 +44,7 @@ static int attach(struct conn *conn, struct err *err)
     _cleanup_fd_ int volume = -1, mount = -1;
     pid_t pid = cells_pid(conn->k, q->id);
     if (pid < 0)
-        return err_name(err, ESRCH, "sandbox_not_running", "it does not run");
+        return err_fail(err, FAIL_SANDBOX_NOT_RUNNING, "it does not run");
     int r = storage_volume(conn->k->storage, q->volume, &volume, err);
     if (r == 0)
         r = ns_attach_prepare(pid, volume, q->read_only != 0, &mount, err);

@@ -164,7 +164,7 @@ int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_limi
     if (l->memory_bytes && cgroup_host_has(h, CGROUP_MEMORY)) {
         r = limit_memory(h, id, l->memory_bytes);
         if (r == -EBUSY)
-            return err_name(err, EBUSY, "limit_below_use",
+            return err_fail(err, FAIL_LIMIT_BELOW_USE,
                             "the sandbox uses more memory than the new limit allows");
         if (r < 0)
             return err_set(err, -r, "cannot limit memory to %" PRIu64 " bytes", l->memory_bytes);
@@ -211,7 +211,7 @@ int cgroup_freeze(struct cgroup_host *h, const char *id, bool on, struct err *er
 {
     h = cgroup_home(h, id);
     if (h->unified < 0)
-        return err_name(err, ENOSYS, "unsupported", "freezing needs a unified cgroup hierarchy");
+        return err_fail(err, FAIL_UNSUPPORTED, "freezing needs a unified cgroup hierarchy");
     int r = write_at(h, h->unified, id, "work/cgroup.freeze", on ? "1" : "0");
     return r < 0 ? err_set(err, -r, "cannot %s '%s'", on ? "freeze" : "thaw", id) : 0;
 }

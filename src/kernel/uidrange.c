@@ -70,7 +70,8 @@ static int claim_block(struct uidrange_pool *p, struct err *err)
             return 0;
         }
     }
-    return err_name(err, EUSERS, "capacity", "every range of user ids on this machine is taken");
+    return err_fail_as(err, EUSERS, FAIL_CAPACITY,
+                       "every range of user ids on this machine is taken");
 }
 
 static int locked_claim(struct uidrange_pool *p, struct err *err)

@@ -271,7 +271,7 @@ int binding_wrong(struct err *err, const char *p, size_t n, const char *what)
     for (size_t i = 0; i < n; i++)
         shown[i] = p[i] >= ' ' && p[i] < 0x7f ? p[i] : '?';
     shown[n] = '\0';
-    return err_name(err, EINVAL, "invalid_binding", "'%s' %s", shown, what);
+    return err_fail(err, FAIL_INVALID_BINDING, "'%s' %s", shown, what);
 }
 
 static char **text_at(const struct binding *b, const struct member *m)
@@ -312,7 +312,7 @@ int binding_set(struct binding *b, const char *member, const char *p, size_t n, 
 
 static int lacks(struct err *err, const char *what)
 {
-    return err_name(err, EINVAL, "invalid_binding", "a binding %s", what);
+    return err_fail(err, FAIL_INVALID_BINDING, "a binding %s", what);
 }
 
 static int check_forms(const struct binding *b, struct err *err)
@@ -396,8 +396,8 @@ void bindings_done(struct bindings *bs)
 int bindings_add(struct bindings *bs, struct binding *b, struct err *err)
 {
     if (bs->n >= BINDINGS_MAX)
-        return err_name(err, E2BIG, "invalid_binding", "there are more than %d bindings",
-                        BINDINGS_MAX);
+        return err_fail_as(err, E2BIG, FAIL_INVALID_BINDING, "there are more than %d bindings",
+                           BINDINGS_MAX);
     const struct binding *same = b->name ? bindings_named(bs, b->name) : NULL;
     if (same && (strcmp(same->host, b->host) != 0 || same->port != b->port))
         return binding_wrong(err, b->name, strlen(b->name),

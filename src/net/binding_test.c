@@ -105,7 +105,7 @@ TEST(what_is_no_binding_is_refused_with_what_to_write)
         struct binding b = BINDING_INIT;
         struct err err = ERR_INIT;
         CHECK_EQ(binding_parse(cases[i].line, strlen(cases[i].line), &b, &err), -EINVAL);
-        CHECK_STR(err.what, "invalid_binding");
+        CHECK_STR(failure_name(err.failure), "invalid_binding");
         if (!strstr(err.msg, cases[i].says))
             fail_msg("%s: %s", cases[i].line, err.msg);
     }

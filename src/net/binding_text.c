@@ -89,7 +89,7 @@ int binding_parse(const char *p, size_t n, struct binding *ret_b, struct err *er
     _cleanup_(binding_done) struct binding b = BINDING_INIT;
     bool first = true;
     if (n > BINDING_TEXT_MAX)
-        return err_name(err, EINVAL, "invalid_binding", "a binding has at most %d bytes",
+        return err_fail(err, FAIL_INVALID_BINDING, "a binding has at most %d bytes",
                         BINDING_TEXT_MAX);
     for (size_t i = 0; i < n;) {
         if (gap(p[i])) {
@@ -121,7 +121,7 @@ int bindings_parse(const char *p, size_t n, struct bindings *ret_bs, struct err 
 {
     _cleanup_(bindings_done) struct bindings bs = BINDINGS_INIT;
     if (n > BINDINGS_TEXT_MAX)
-        return err_name(err, E2BIG, "invalid_binding", "the bindings are too long");
+        return err_fail_as(err, E2BIG, FAIL_INVALID_BINDING, "the bindings are too long");
     while (n) {
         const char *end = memchr(p, '\n', n);
         size_t line = end ? (size_t)(end - p) : n;
@@ -291,12 +291,12 @@ int bindings_unpack(const char *p, size_t n, struct bindings *ret_bs, struct err
         const char *line, *value;
         size_t n_line, n_value;
         if (next_line(&p, &n, &line, &n_line) < 0 || next_line(&p, &n, &value, &n_value) < 0)
-            return err_name(err, EINVAL, "invalid_binding", "bindings end in the middle");
+            return err_fail(err, FAIL_INVALID_BINDING, "bindings end in the middle");
         int r = add_line(&bs, line, n_line, err);
         if (r < 0)
             return r;
         if (take_value(&bs.items[bs.n - 1], value, n_value) < 0)
-            return err_name(err, EINVAL, "invalid_binding", "a binding's value cannot be read");
+            return err_fail(err, FAIL_INVALID_BINDING, "a binding's value cannot be read");
     }
     *ret_bs = bs;
     bs = (struct bindings)BINDINGS_INIT;

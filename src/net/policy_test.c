@@ -315,7 +315,7 @@ TEST(what_is_no_rule_is_refused_with_a_reason)
         struct err err = ERR_INIT;
         if (policy_parse(bad[i], strlen(bad[i]), &p, &err) != -EINVAL)
             fail_msg("'%s' was taken", bad[i]);
-        CHECK_STR(err.what, "invalid_network");
+        CHECK_STR(failure_name(err.failure), "invalid_network");
         CHECK(p.rules == NULL);
     }
 }

@@ -49,7 +49,7 @@ static int wrong(struct err *err, struct word w, const char *what)
     for (size_t i = 0; i < n; i++)
         shown[i] = w.p[i] > ' ' && w.p[i] < 0x7f ? w.p[i] : '?';
     shown[n] = '\0';
-    return err_name(err, EINVAL, "invalid_network", "'%s' %s", shown, what);
+    return err_fail(err, FAIL_INVALID_NETWORK, "'%s' %s", shown, what);
 }
 
 /* 1 to 65535; -EINVAL. */
@@ -164,8 +164,8 @@ int policy_add(struct policy *p, const char *text, size_t n, struct err *err)
     struct word words[WORDS_MAX] = { 0 };
     _cleanup_(rule_done) struct policy_rule rule = { 0 };
     if (p->n_rules >= POLICY_RULES_MAX)
-        return err_name(err, E2BIG, "invalid_network", "there are more than %d rules",
-                        POLICY_RULES_MAX);
+        return err_fail_as(err, E2BIG, FAIL_INVALID_NETWORK, "there are more than %d rules",
+                           POLICY_RULES_MAX);
     size_t count = split(text, n, words);
     if (count < 2 || count > WORDS_MAX)
         return wrong(err, (struct word){ text, n },
@@ -198,7 +198,7 @@ int policy_parse(const char *text, size_t n, struct policy *ret_policy, struct e
 {
     _cleanup_(policy_done) struct policy p = POLICY_INIT;
     if (n > POLICY_TEXT_MAX)
-        return err_name(err, E2BIG, "invalid_network", "the rules are too long");
+        return err_fail_as(err, E2BIG, FAIL_INVALID_NETWORK, "the rules are too long");
     while (n) {
         const char *end = memchr(text, '\n', n);
         size_t line = end ? (size_t)(end - text) : n;
@@ -235,8 +235,8 @@ int policy_preset(const char *name, struct policy *ret_policy, struct err *err)
     else if (strcmp(name, "agents") == 0)
         r = add_agents(&p, err);
     else if (strcmp(name, "none") != 0)
-        r = err_name(err, ENOENT, "invalid_network", "there is no network '%s': none, agents, open",
-                     name);
+        r = err_fail_as(err, ENOENT, FAIL_INVALID_NETWORK,
+                        "there is no network '%s': none, agents, open", name);
     if (r < 0)
         return r;
     *ret_policy = p;

@@ -17,7 +17,7 @@ static const struct scheme {
 
 static int wrong(struct err *err, const char *what)
 {
-    return err_name(err, EINVAL, "invalid_proxy",
+    return err_fail(err, FAIL_INVALID_PROXY,
                     "%s: a proxy is written http://HOST:PORT, https://…, socks5://… or "
                     "socks5h://…, with USER:PASSWORD@ before the host if it asks for them",
                     what);

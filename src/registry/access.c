@@ -22,10 +22,10 @@ int access_host(const struct access *access, const char *host, struct err *err)
 {
     if (access->trusted || !access->allow || !*access->allow || listed(access, host))
         return 0;
-    return err_name(err, EACCES, "forbidden",
-                    "the registry '%s' is not one that this daemon may be sent to; the operator "
-                    "lists them in the option registry-allow",
-                    host);
+    return err_fail_as(err, EACCES, FAIL_FORBIDDEN,
+                       "the registry '%s' is not one that this daemon may be sent to; the operator "
+                       "lists them in the option registry-allow",
+                       host);
 }
 
 bool access_address(const struct access *access, const char *host, const struct sockaddr *addr)

@@ -16,7 +16,7 @@ TEST(a_list_binds_all_but_the_operator)
     CHECK_OK(access_host(&list, "b.test:5000", &err));
     CHECK_EQ(access_host(&list, "b.test", &err), -EACCES);
     CHECK_EQ(access_host(&list, "test", &err), -EACCES);
-    CHECK_STR(err.what, "forbidden");
+    CHECK_STR(failure_name(err.failure), "forbidden");
 }
 
 TEST(private_addresses_are_for_the_operator_and_listed_hosts)

@@ -43,7 +43,7 @@ static int copy_secret(const char *text, char **ret_copy, struct err *err)
     if (!text || !*text)
         return 0;
     if (strlen(text) > SECRET_MAX)
-        return err_name(err, EINVAL, "invalid_field", "a user name or password is too long");
+        return err_fail(err, FAIL_INVALID_FIELD, "a user name or password is too long");
     *ret_copy = strdup(text);
     return *ret_copy ? 0 : err_set(err, ENOMEM, "cannot allocate credentials");
 }
@@ -62,7 +62,7 @@ int credential_new(const struct credential_config *config, struct credential **r
     if (r >= 0)
         r = copy_secret(config->password, &cred->password, err);
     if (r >= 0 && cred->username && strchr(cred->username, ':'))
-        r = err_name(err, EINVAL, "invalid_field", "a user name must not have a ':'");
+        r = err_fail(err, FAIL_INVALID_FIELD, "a user name must not have a ':'");
     if (r < 0)
         return r;
     *ret_cred = take_ptr(cred);
@@ -144,7 +144,8 @@ static int read_token(const struct buf *answer, char **ret_header, struct err *e
         ok = token[i] > ' ' && token[i] < 0x7f; /* it becomes a header */
     int r = 0;
     if (!ok)
-        r = err_name(err, EPROTO, "registry_failed", "the registry's token server gave no token");
+        r = err_fail_as(err, EPROTO, FAIL_REGISTRY_FAILED,
+                        "the registry's token server gave no token");
     else if (asprintf(ret_header, "Bearer %s", token) < 0)
         r = err_set(err, ENOMEM, "cannot allocate a token");
     json_decref(doc);
@@ -154,10 +155,10 @@ static int read_token(const struct buf *answer, char **ret_header, struct err *e
 static int refused(const struct credential *cred, struct err *err)
 {
     if (cred->username)
-        return err_name(err, EACCES, "registry_unauthorized",
+        return err_fail(err, FAIL_REGISTRY_UNAUTHORIZED,
                         "the registry does not accept this user name and password for '%s'",
                         cred->repo);
-    return err_name(err, EACCES, "registry_unauthorized",
+    return err_fail(err, FAIL_REGISTRY_UNAUTHORIZED,
                     "the registry wants a user name and password for '%s', or there is no such "
                     "repository",
                     cred->repo);
@@ -167,7 +168,7 @@ static int token_failed(const struct credential *cred, const struct exchange *x,
 {
     if (x->status == 401 || x->status == 403 || x->status == 400)
         return refused(cred, err);
-    return err_name(err, EIO, "registry_failed", "the registry's token server answered with %ld",
+    return err_fail(err, FAIL_REGISTRY_FAILED, "the registry's token server answered with %ld",
                     x->status);
 }
 
@@ -188,8 +189,8 @@ static int ask_token(struct credential *cred, const struct challenge *ch, char *
         if (r < 0 || x.status < 300 || x.status >= 400 || !x.location[0])
             break;
         if (i == TOKEN_REDIRECTS_MAX)
-            return err_name(err, ELOOP, "registry_failed",
-                            "the registry's token server sends us around in circles");
+            return err_fail_as(err, ELOOP, FAIL_REGISTRY_FAILED,
+                               "the registry's token server sends us around in circles");
         r = url_resolve(url, x.location, next, err);
         if (r >= 0 && !url_same_origin(url, next))
             x.authorization = NULL;
@@ -216,8 +217,8 @@ static int answer(struct credential *cred, const char *text, struct err *err)
         r = cred->username ? basic_header(cred, &header, err) : refused(cred, err);
         break;
     default:
-        r = err_name(err, EPROTO, "registry_unauthorized",
-                     "the registry asks for credentials in a way that is not known here");
+        r = err_fail_as(err, EPROTO, FAIL_REGISTRY_UNAUTHORIZED,
+                        "the registry asks for credentials in a way that is not known here");
     }
     if (r < 0)
         return r;

@@ -180,8 +180,8 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
     struct run *run = arg;
     run->head_bytes += n;
     if (run->head_bytes > HEAD_MAX) {
-        run->r = err_name(run->err, EMSGSIZE, "registry_failed",
-                          "the registry's answer has more than %d bytes of headers", HEAD_MAX);
+        run->r = err_fail_as(run->err, EMSGSIZE, FAIL_REGISTRY_FAILED,
+                             "the registry's answer has more than %d bytes of headers", HEAD_MAX);
         return 0;
     }
     run->x->talked = true;
@@ -211,8 +211,8 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
     }
     int r = buf_append(&x->answer, p, n);
     if (r < 0 && x->status >= 200 && x->status < 300) {
-        run->r = err_name(run->err, -r, "registry_failed",
-                          "the registry's answer has more than %zu bytes", x->answer.max);
+        run->r = err_fail_as(run->err, -r, FAIL_REGISTRY_FAILED,
+                             "the registry's answer has more than %zu bytes", x->answer.max);
         return 0;
     }
     return n; /* of a failure's page, what fits is enough */
@@ -280,33 +280,35 @@ static int failed(struct run *run, CURLcode code, struct err *err)
     if (run->r < 0)
         return run->r; /* a callback told why */
     if (code == CURLE_ABORTED_BY_CALLBACK)
-        return err_name(err, ECANCELED, "cancelled", "cancelled");
+        return err_fail(err, FAIL_CANCELLED, "cancelled");
     if (run->refused_address)
-        return err_name(err, EACCES, "forbidden",
-                        "'%s' has an address that this daemon does not connect to for you: a "
-                        "private or loopback one is for the operator and for hosts listed in the "
-                        "option registry-allow; a link-local one is for nobody",
-                        run->host);
+        return err_fail_as(
+            err, EACCES, FAIL_FORBIDDEN,
+            "'%s' has an address that this daemon does not connect to for you: a "
+            "private or loopback one is for the operator and for hosts listed in the "
+            "option registry-allow; a link-local one is for nobody",
+            run->host);
     switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-        return err_name(err, EPROTO, "registry_failed",
-                        "the certificate of '%s' cannot be trusted; if you know why, say insecure",
-                        run->host);
+        return err_fail_as(
+            err, EPROTO, FAIL_REGISTRY_FAILED,
+            "the certificate of '%s' cannot be trusted; if you know why, say insecure", run->host);
     case CURLE_COULDNT_RESOLVE_HOST:
         x->transient = true;
-        return err_name(err, EHOSTUNREACH, "registry_failed", "there is no host '%s'", run->host);
+        return err_fail_as(err, EHOSTUNREACH, FAIL_REGISTRY_FAILED, "there is no host '%s'",
+                           run->host);
     case CURLE_OPERATION_TIMEDOUT:
         x->transient = x->silent = true;
-        return err_name(err, ETIMEDOUT, "registry_failed", "'%s' does not answer", run->host);
+        return err_fail_as(err, ETIMEDOUT, FAIL_REGISTRY_FAILED, "'%s' does not answer", run->host);
     case CURLE_SSL_CONNECT_ERROR:
-        return err_name(err, EPROTO, "registry_failed",
-                        "'%s' does not speak TLS as it should; if it is a plain one, say insecure",
-                        run->host);
+        return err_fail_as(
+            err, EPROTO, FAIL_REGISTRY_FAILED,
+            "'%s' does not speak TLS as it should; if it is a plain one, say insecure", run->host);
     case CURLE_OUT_OF_MEMORY: return err_set(err, ENOMEM, "cannot allocate a request");
     default:
         x->transient = true;
-        return err_name(err, EIO, "registry_failed", "the connection to '%s' failed: %s", run->host,
+        return err_fail(err, FAIL_REGISTRY_FAILED, "the connection to '%s' failed: %s", run->host,
                         curl_easy_strerror(code));
     }
 }
@@ -400,10 +402,10 @@ int exchange_run(struct http *http, struct exchange *x, struct err *err)
         return r;
     bool insecure = host_is_insecure(http, host);
     if (!tls && !insecure && !host_is_loopback(host))
-        return err_name(err, EPROTO, "registry_failed",
-                        "'%s' is to be reached in the clear, which is done only for loopback; "
-                        "if you know why, say insecure",
-                        host);
+        return err_fail_as(err, EPROTO, FAIL_REGISTRY_FAILED,
+                           "'%s' is to be reached in the clear, which is done only for loopback; "
+                           "if you know why, say insecure",
+                           host);
     CURL *easy = take_handle(http);
     if (!easy)
         return err_set(err, ENOMEM, "cannot allocate a request");

@@ -27,9 +27,9 @@ static int check_digest(const struct buf *b, const char *expected, const char *w
         return err_set(err, -r, "cannot hash a document");
     if (strcmp(digest, expected) == 0)
         return 0;
-    return err_name(err, EBADMSG, "invalid_image",
-                    "the %s that the registry sent is %s where %s was asked for", what, digest,
-                    expected);
+    return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                       "the %s that the registry sent is %s where %s was asked for", what, digest,
+                       expected);
 }
 
 int registry_manifest_get(struct registry *reg, const char *what, struct buf *out,
@@ -67,9 +67,9 @@ int registry_blob_read(struct registry *reg, const struct descriptor *d, struct 
     if (r >= 0)
         r = get_small(reg, &x, "configuration", err);
     if (r >= 0 && x.answer.len != d->size)
-        r = err_name(err, EBADMSG, "invalid_image",
-                     "the configuration has %zu bytes where %llu were announced", x.answer.len,
-                     (unsigned long long)d->size);
+        r = err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                        "the configuration has %zu bytes where %llu were announced", x.answer.len,
+                        (unsigned long long)d->size);
     if (r >= 0)
         r = check_digest(&x.answer, d->digest, "configuration", err);
     if (r >= 0 && buf_append(out, x.answer.data ? x.answer.data : "", x.answer.len) < 0)
@@ -93,9 +93,9 @@ static int on_bytes(void *arg, const struct exchange *x, const void *p, size_t n
     if (!f->begun) {
         f->begun = true;
         if (x->status == 206 && (!x->ranged || x->range_start != f->have))
-            return err_name(err, EPROTO, "registry_failed",
-                            "the registry sent another part of layer %.19s than was asked for",
-                            f->d->digest);
+            return err_fail_as(err, EPROTO, FAIL_REGISTRY_FAILED,
+                               "the registry sent another part of layer %.19s than was asked for",
+                               f->d->digest);
         if (x->status == 200 && f->have > 0) { /* it does not know ranges */
             f->have = 0;
             int r = f->sink->restart(f->arg, err);
@@ -104,9 +104,9 @@ static int on_bytes(void *arg, const struct exchange *x, const void *p, size_t n
         }
     }
     if (n > f->d->size - f->have)
-        return err_name(err, EBADMSG, "invalid_image",
-                        "layer %.19s is longer than the %llu bytes that its manifest says",
-                        f->d->digest, (unsigned long long)f->d->size);
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "layer %.19s is longer than the %llu bytes that its manifest says",
+                           f->d->digest, (unsigned long long)f->d->size);
     int r = f->sink->write(f->arg, p, n, err);
     if (r >= 0)
         f->have += n;
@@ -127,13 +127,13 @@ static int fetch_once(struct registry *reg, const char *url, struct fetch *f, st
         r = f->sink->restart(f->arg, err);
         x->transient = true;
         return r < 0 ? r
-                     : err_name(err, EIO, "registry_failed",
+                     : err_fail(err, FAIL_REGISTRY_FAILED,
                                 "the registry does not continue layer %.19s", f->d->digest);
     }
     r = registry_check(reg, x, "layer", err);
     if (r >= 0 && f->have < f->d->size) {
         x->transient = true;
-        r = err_name(err, EIO, "registry_failed",
+        r = err_fail(err, FAIL_REGISTRY_FAILED,
                      "layer %.19s ended after %llu of %llu bytes, again and again", f->d->digest,
                      (unsigned long long)f->have, (unsigned long long)f->d->size);
     }
@@ -160,7 +160,6 @@ int registry_blob_fetch(struct registry *reg, const struct descriptor *d, uint64
         if (f.have > before)
             retry.tries = 0; /* it moves, if slowly */
         if (!retry_again(reg, &retry, &x))
-            return http_cancelled(reg->http) ? err_name(err, ECANCELED, "cancelled", "cancelled")
-                                             : r;
+            return http_cancelled(reg->http) ? err_fail(err, FAIL_CANCELLED, "cancelled") : r;
     }
 }

@@ -17,7 +17,7 @@ static void cleanup_json(json_t **v)
 
 static int bad(struct err *err, const char *what)
 {
-    return err_name(err, EBADMSG, "invalid_image", "the registry's manifest %s", what);
+    return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE, "the registry's manifest %s", what);
 }
 
 static int load(const char *p, size_t n, json_t **ret_doc, struct err *err)
@@ -62,9 +62,9 @@ static int read_descriptor(const json_t *v, uint64_t max, struct descriptor *ret
     if (!json_is_integer(size) || json_integer_value(size) < 0)
         return bad(err, "has a descriptor without a size");
     if ((uint64_t)json_integer_value(size) > max)
-        return err_name(err, EFBIG, "invalid_image",
-                        "a part of the image has %lld bytes; at most %llu are taken",
-                        (long long)json_integer_value(size), (unsigned long long)max);
+        return err_fail_as(err, EFBIG, FAIL_INVALID_IMAGE,
+                           "a part of the image has %lld bytes; at most %llu are taken",
+                           (long long)json_integer_value(size), (unsigned long long)max);
     if (!media_type_valid(type))
         return bad(err, "has a media type that is no plain word");
     memset(ret_d, 0, sizeof(*ret_d));
@@ -124,7 +124,7 @@ int platform_parse(const char *text, struct platform *ret_platform, struct err *
         if (ok && *at)
             ok = take_part(&at, p.variant, sizeof(p.variant)) && !*at;
         if (!ok || text[strlen(text) - 1] == '/')
-            return err_name(err, EINVAL, "invalid_field",
+            return err_fail(err, FAIL_INVALID_FIELD,
                             "'platform' must be OS/ARCHITECTURE[/VARIANT], such as linux/arm64");
         if (strcmp(p.architecture, "x86_64") == 0)
             memcpy(p.architecture, "amd64", 6);
@@ -172,9 +172,9 @@ int manifest_is_index(const char *p, size_t n, const char *content_type, bool *r
     const char *type = text_of(doc, "mediaType");
     const json_t *version = json_object_get(doc, "schemaVersion");
     if (type_has(content_type, "distribution.manifest.v1+") || json_integer_value(version) == 1)
-        return err_name(err, EBADMSG, "invalid_image",
-                        "the image is in docker's schema 1, which registries gave up long ago; "
-                        "push it again with a current tool");
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "the image is in docker's schema 1, which registries gave up long ago; "
+                           "push it again with a current tool");
     if (!*type)
         type = content_type ? content_type : "";
     bool index = json_is_array(json_object_get(doc, "manifests"));
@@ -239,7 +239,7 @@ int index_choose(const char *p, size_t n, const struct platform *platform,
     if (!best) {
         char names[NAMES_MAX], want[100];
         list_platforms(entries, names);
-        return err_name(err, ENOENT, "unsupported_platform",
+        return err_fail(err, FAIL_UNSUPPORTED_PLATFORM,
                         "the image is not made for %s; it is for %s", platform_text(platform, want),
                         names[0] ? names : "no platform that it names");
     }
@@ -255,10 +255,10 @@ static int read_layer(const json_t *v, struct descriptor *ret_d, struct err *err
         return r;
     if (strstr(ret_d->media_type, "nondistributable") || strstr(ret_d->media_type, "foreign") ||
         json_array_size(json_object_get(v, "urls")) > 0)
-        return err_name(err, ENOTSUP, "invalid_image",
-                        "layer %.19s is to be fetched from elsewhere (a foreign layer); such "
-                        "images are not supported",
-                        ret_d->digest);
+        return err_fail_as(err, ENOTSUP, FAIL_INVALID_IMAGE,
+                           "layer %.19s is to be fetched from elsewhere (a foreign layer); such "
+                           "images are not supported",
+                           ret_d->digest);
     return 0;
 }
 
@@ -288,15 +288,16 @@ int manifest_parse(const char *p, size_t n, const char *content_type, struct man
         return r;
     if (!strstr(m.config.media_type, "image.config") &&
         !strstr(m.config.media_type, "container.image"))
-        return err_name(err, EBADMSG, "invalid_image",
-                        "'%s' is not the configuration of an image: what is there is something "
-                        "else that the registry keeps",
-                        m.config.media_type);
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "'%s' is not the configuration of an image: what is there is something "
+                           "else that the registry keeps",
+                           m.config.media_type);
     const json_t *layers = json_object_get(doc, "layers");
     size_t count = json_array_size(layers);
     if (count < 1 || count > MANIFEST_LAYERS_MAX)
-        return err_name(err, EBADMSG, "invalid_image",
-                        "the image has %zu layers; 1 to %d are taken", count, MANIFEST_LAYERS_MAX);
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "the image has %zu layers; 1 to %d are taken", count,
+                           MANIFEST_LAYERS_MAX);
     m.layers = calloc(count, sizeof(*m.layers));
     if (!m.layers)
         return err_set(err, ENOMEM, "cannot allocate a manifest");
@@ -324,28 +325,28 @@ int config_check(const char *p, size_t n, size_t nlayers, const struct platform 
 {
     _cleanup_json_ json_t *doc = NULL;
     if (load(p, n, &doc, err) < 0)
-        return err_name(err, EBADMSG, "invalid_image",
-                        "the image's configuration is not a JSON object");
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "the image's configuration is not a JSON object");
     const char *os = text_of(doc, "os"), *arch = text_of(doc, "architecture");
     if (strcmp(os, platform->os) != 0 || strcmp(arch, platform->architecture) != 0) {
         char want[100];
-        return err_name(err, ENOENT, "unsupported_platform",
+        return err_fail(err, FAIL_UNSUPPORTED_PLATFORM,
                         "the image is not made for %s; it is for %.16s/%.16s",
                         platform_text(platform, want), *os ? os : "?", *arch ? arch : "?");
     }
     const json_t *ids = json_object_get(json_object_get(doc, "rootfs"), "diff_ids");
     if (json_array_size(ids) != nlayers)
-        return err_name(err, EBADMSG, "invalid_image",
-                        "the image's configuration is for %zu layers, its manifest has %zu",
-                        json_array_size(ids), nlayers);
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                           "the image's configuration is for %zu layers, its manifest has %zu",
+                           json_array_size(ids), nlayers);
     _cleanup_free_ char(*out)[SHA_SIZE] = calloc(nlayers ? nlayers : 1, SHA_SIZE);
     if (!out)
         return err_set(err, ENOMEM, "cannot allocate a list of layers");
     for (size_t i = 0; i < nlayers; i++) {
         const json_t *id = json_array_get(ids, i);
         if (!json_is_string(id) || !sha_valid(json_string_value(id), json_string_length(id)))
-            return err_name(err, EBADMSG, "invalid_image",
-                            "the image's configuration has a diff_id that is no sha256 digest");
+            return err_fail_as(err, EBADMSG, FAIL_INVALID_IMAGE,
+                               "the image's configuration has a diff_id that is no sha256 digest");
         memcpy(out[i], json_string_value(id), SHA_SIZE);
     }
     *ret_diff_ids = take_ptr(out);

@@ -53,7 +53,7 @@ TEST(what_is_no_manifest_is_refused_by_name)
         struct manifest m = { 0 };
         struct err err = ERR_INIT;
         CHECK(parse(cases[i], &m, &err) < 0);
-        CHECK_STR(err.what, "invalid_image");
+        CHECK_STR(failure_name(err.failure), "invalid_image");
     }
 }
 
@@ -80,7 +80,7 @@ TEST(an_index_gives_the_entry_of_the_platform)
     CHECK_STR(d.digest, B);
     CHECK_OK(choose(text, "arm", &d, &err));
     CHECK(choose(text, "linux/arm/v6", &d, &err) < 0);
-    CHECK_STR(err.what, "unsupported_platform");
+    CHECK_STR(failure_name(err.failure), "unsupported_platform");
     CHECK(strstr(err.msg, "linux/s390x, linux/arm/v7"));
 }
 
@@ -120,13 +120,13 @@ TEST(a_configuration_must_agree_with_its_manifest)
     CHECK(check("{\"os\":\"linux\",\"architecture\":\"amd64\",\"rootfs\":{\"diff_ids\":[\"" A
                 "\"]}}",
                 2, &err) < 0);
-    CHECK_STR(err.what, "invalid_image");
+    CHECK_STR(failure_name(err.failure), "invalid_image");
     CHECK(check("{\"os\":\"linux\",\"architecture\":\"arm64\",\"rootfs\":{\"diff_ids\":[\"" A
                 "\"]}}",
                 1, &err) < 0);
-    CHECK_STR(err.what, "unsupported_platform");
+    CHECK_STR(failure_name(err.failure), "unsupported_platform");
     CHECK(check("{\"os\":\"linux\",\"architecture\":\"amd64\",\"rootfs\":{\"diff_ids\":[1]}}", 1,
                 &err) < 0);
     CHECK(check("no", 1, &err) < 0);
-    CHECK_STR(err.what, "invalid_image");
+    CHECK_STR(failure_name(err.failure), "invalid_image");
 }

@@ -157,7 +157,7 @@ static bool host_is_hub(const char *host)
 
 static int bad(const char *p, size_t n, const char *what, struct err *err)
 {
-    return err_name(err, EINVAL, "invalid_reference", "'%.*s' is not an image's name: %s",
+    return err_fail(err, FAIL_INVALID_REFERENCE, "'%.*s' is not an image's name: %s",
                     (int)(n < TEXT_SHOWN ? n : TEXT_SHOWN), p, what);
 }
 
@@ -175,7 +175,7 @@ static int take_host(const char **p, size_t *n, const char *default_host, struct
         return 0;
     }
     if (!default_host || !*default_host)
-        return err_name(err, EINVAL, "invalid_reference",
+        return err_fail(err, FAIL_INVALID_REFERENCE,
                         "'%.*s' does not say which registry it is at: write HOST/NAME, or set "
                         "the daemon's default-registry option",
                         (int)(*n < TEXT_SHOWN ? *n : TEXT_SHOWN), *p);
@@ -193,8 +193,8 @@ int reference_parse(const char *p, size_t n, const char *default_host, struct re
     size_t whole_n = n;
 
     if (n == 0 || n >= REFERENCE_TEXT_MAX || memchr(p, '\0', n))
-        return err_name(err, EINVAL, "invalid_reference",
-                        "an image's name must have 1 to %d characters", REFERENCE_TEXT_MAX - 1);
+        return err_fail(err, FAIL_INVALID_REFERENCE, "an image's name must have 1 to %d characters",
+                        REFERENCE_TEXT_MAX - 1);
     const char *at = memchr(p, '@', n);
     if (at) {
         size_t len = n - (size_t)(at - p) - 1;

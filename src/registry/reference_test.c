@@ -12,7 +12,7 @@ static int parse(const char *text, const char *fallback, struct reference *ref)
     struct err err = ERR_INIT;
     int r = reference_parse(text, strlen(text), fallback, ref, &err);
     if (r < 0)
-        CHECK_STR(err.what, "invalid_reference");
+        CHECK_STR(failure_name(err.failure), "invalid_reference");
     return r;
 }
 

@@ -116,8 +116,8 @@ static int follow(struct exchange *x, char url[EXCHANGE_URL_MAX], struct err *er
     if (r < 0)
         return r;
     if (strncmp(url, "https:", 6) == 0 && strncmp(next, "https:", 6) != 0)
-        return err_name(err, EPROTO, "registry_failed",
-                        "the registry sends us from https to an address in the clear");
+        return err_fail_as(err, EPROTO, FAIL_REGISTRY_FAILED,
+                           "the registry sends us from https to an address in the clear");
     memcpy(url, next, sizeof(next));
     return 0;
 }
@@ -148,7 +148,8 @@ int registry_ask(struct registry *reg, struct exchange *x, struct err *err)
         else if (!is_redirect(x))
             break;
         else if (redirects++ == REDIRECTS_MAX)
-            r = err_name(err, ELOOP, "registry_failed", "the registry sends us around in circles");
+            r = err_fail_as(err, ELOOP, FAIL_REGISTRY_FAILED,
+                            "the registry sends us around in circles");
         else
             r = follow(x, url, err);
     }
@@ -183,18 +184,18 @@ int registry_check(const struct registry *reg, struct exchange *x, const char *w
     switch (x->status) {
     case 401:
     case 403:
-        return err_name(err, EACCES, "registry_unauthorized", "'%s' refuses %s of '%s'%s%s",
+        return err_fail(err, FAIL_REGISTRY_UNAUTHORIZED, "'%s' refuses %s of '%s'%s%s",
                         reg->ref.host, what, reg->ref.repo, colon, words);
     case 404:
-        return err_name(err, ENOENT, "registry_not_found", "'%s' has no %s of '%s'%s%s",
-                        reg->ref.host, what, reg->ref.repo, colon, words);
+        return err_fail(err, FAIL_REGISTRY_NOT_FOUND, "'%s' has no %s of '%s'%s%s", reg->ref.host,
+                        what, reg->ref.repo, colon, words);
     case 429:
         x->transient = true;
-        return err_name(err, EAGAIN, "registry_failed", "'%s' asks us to come back later%s%s",
-                        reg->ref.host, colon, words);
+        return err_fail_as(err, EAGAIN, FAIL_REGISTRY_FAILED, "'%s' asks us to come back later%s%s",
+                           reg->ref.host, colon, words);
     default:
         x->transient = x->status >= 500 || x->status == 408;
-        return err_name(err, EIO, "registry_failed", "'%s' answered with %ld for %s of '%s'%s%s",
+        return err_fail(err, FAIL_REGISTRY_FAILED, "'%s' answered with %ld for %s of '%s'%s%s",
                         reg->ref.host, x->status, what, reg->ref.repo, colon, words);
     }
 }

@@ -48,8 +48,8 @@ static int begin(struct registry *reg, const struct descriptor *d, const char *m
     if (x->status == 201 && mount_from)
         return 1;
     if (x->status != 202)
-        return err_name(err, EPROTO, "registry_failed",
-                        "the registry answered a new upload with %ld", x->status);
+        return err_fail_as(err, EPROTO, FAIL_REGISTRY_FAILED,
+                           "the registry answered a new upload with %ld", x->status);
     r = url_resolve(url, x->location, ret_url, err);
     return r < 0 ? r : url_add_query(ret_url, "digest", d->digest, err);
 }
@@ -111,7 +111,7 @@ int registry_manifest_put(struct registry *reg, const char *what, const char *ty
             r = registry_check(reg, &x, "manifest", err);
     } while (r < 0 && retry_again(reg, &retry, &x));
     if (r >= 0 && x.digest[0] && strcmp(x.digest, digest) != 0)
-        r = err_name(err, EPROTO, "registry_failed",
-                     "the registry stored the manifest as %s where it is %s", x.digest, digest);
+        r = err_fail_as(err, EPROTO, FAIL_REGISTRY_FAILED,
+                        "the registry stored the manifest as %s where it is %s", x.digest, digest);
     return r;
 }

@@ -19,7 +19,7 @@ static void cleanup_text(char **text)
 
 static int bad(struct err *err, const char *what)
 {
-    return err_name(err, EPROTO, "registry_failed", "the registry gave an address %s", what);
+    return err_fail_as(err, EPROTO, FAIL_REGISTRY_FAILED, "the registry gave an address %s", what);
 }
 
 int url_origin(const char *url, bool *ret_tls, char ret_host[EXCHANGE_HOST_MAX], struct err *err)

@@ -132,16 +132,17 @@ static void set_ask(CURL *easy, struct s3_ask *ask)
 static int failed(const struct s3 *s3, const struct s3_ask *ask, CURLcode code, struct err *err)
 {
     if (code == CURLE_ABORTED_BY_CALLBACK)
-        return err_name(err, ECANCELED, "cancelled", "cancelled");
+        return err_fail(err, FAIL_CANCELLED, "cancelled");
     if (ask->too_long || ask->head_bytes > HEAD_MAX)
-        return err_name(err, EMSGSIZE, "archive_failed",
-                        "the object storage's answer for '%s' is longer than it may be", ask->key);
+        return err_fail_as(err, EMSGSIZE, FAIL_ARCHIVE_FAILED,
+                           "the object storage's answer for '%s' is longer than it may be",
+                           ask->key);
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
-        return err_name(err, EPROTO, "archive_failed",
-                        "the certificate of the object storage cannot be trusted");
+        return err_fail_as(err, EPROTO, FAIL_ARCHIVE_FAILED,
+                           "the certificate of the object storage cannot be trusted");
     if (code == CURLE_OUT_OF_MEMORY)
         return err_set(err, ENOMEM, "cannot allocate a request");
-    (void)err_name(err, EIO, "archive_failed", "the object storage cannot be reached: %s",
+    (void)err_fail(err, FAIL_ARCHIVE_FAILED, "the object storage cannot be reached: %s",
                    curl_easy_strerror(code));
     return -EAGAIN;
 }

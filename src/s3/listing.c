@@ -60,8 +60,8 @@ static int top_member(const char *name, const char *text, struct listing_end *en
 
 static int refuse(struct err *err)
 {
-    return err_name(err, EBADMSG, "archive_failed",
-                    "the object storage's list cannot be read: it is not what was asked for");
+    return err_fail_as(err, EBADMSG, FAIL_ARCHIVE_FAILED,
+                       "the object storage's list cannot be read: it is not what was asked for");
 }
 
 static int on_close(struct xml *x, struct page *pg, s3_object_fn fn, void *ctx,

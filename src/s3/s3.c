@@ -184,11 +184,11 @@ static int refused(const struct s3 *s3, const struct s3_ask *ask, struct err *er
     char code[S3_CODE_MAX];
     listing_code(ask->answer.data ? ask->answer.data : "", ask->answer.len, code);
     if (ask->status == 404 && strcmp(code, "NoSuchBucket") != 0)
-        return err_name(err, ENOENT, "archive_failed", "'%s' is not in the object storage",
-                        ask->key);
-    return err_name(err, ask->status == 403 ? EACCES : EIO, "archive_failed",
-                    "the object storage refused %s of '%s': %ld%s%s", ask->method, ask->key,
-                    ask->status, code[0] ? ", " : "", code);
+        return err_fail_as(err, ENOENT, FAIL_ARCHIVE_FAILED, "'%s' is not in the object storage",
+                           ask->key);
+    return err_fail_as(err, ask->status == 403 ? EACCES : EIO, FAIL_ARCHIVE_FAILED,
+                       "the object storage refused %s of '%s': %ld%s%s", ask->method, ask->key,
+                       ask->status, code[0] ? ", " : "", code);
 }
 
 /* Until it works or is refused for good. What the answer had is in ask->answer, at 2xx in full. */
@@ -208,7 +208,7 @@ static int run(struct s3 *s3, struct s3_ask *ask, struct err *err)
             return r;
         back_off(s3, n);
         if (cancelled(s3))
-            return err_name(err, ECANCELED, "cancelled", "cancelled");
+            return err_fail(err, FAIL_CANCELLED, "cancelled");
     }
 }
 
@@ -277,8 +277,8 @@ static int give(void *ctx, const struct s3_object *o, struct err *err)
     struct relative *rel = ctx;
     size_t n = strlen(rel->s3->prefix);
     if (strncmp(o->key, rel->s3->prefix, n) != 0)
-        return err_name(err, EBADMSG, "archive_failed",
-                        "the object storage lists what was not asked for");
+        return err_fail_as(err, EBADMSG, FAIL_ARCHIVE_FAILED,
+                           "the object storage lists what was not asked for");
     struct s3_object own = *o;
     memmove(own.key, own.key + n, strlen(own.key + n) + 1);
     /* What has another shape is not ours. */
@@ -332,5 +332,5 @@ int s3_list(struct s3 *s3, const char *prefix, s3_object_fn fn, void *ctx, int64
         if (r < 0 || !end.more)
             return r;
     }
-    return err_name(err, EBADMSG, "archive_failed", "the object storage's list has no end");
+    return err_fail_as(err, EBADMSG, FAIL_ARCHIVE_FAILED, "the object storage's list has no end");
 }

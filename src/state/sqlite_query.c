@@ -8,8 +8,7 @@ int db_fail(int rc, sqlite3 *db, struct err *err, const char *doing)
     const char *why = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
     switch (rc & 0xff) {
     case SQLITE_CONSTRAINT: return err_set(err, EEXIST, "cannot %s: %s", doing, why);
-    case SQLITE_FULL:
-        return err_name(err, ENOSPC, "no_space", "cannot %s: the disk is full", doing);
+    case SQLITE_FULL: return err_fail(err, FAIL_NO_SPACE, "cannot %s: the disk is full", doing);
     case SQLITE_NOMEM: return err_set(err, ENOMEM, "cannot %s: %s", doing, why);
     case SQLITE_BUSY: return err_set(err, EBUSY, "cannot %s: %s", doing, why);
     default: return err_set(err, EIO, "cannot %s: %s", doing, why);

@@ -188,9 +188,9 @@ static int put_file(struct diff *d, int fd, const struct stat *st, struct archiv
 {
     d->bytes += (uint64_t)st->st_size;
     if (d->bytes > BYTES_MAX)
-        return err_name(err, EFBIG, "invalid_image",
-                        "'/%.200s' makes more than %llu GiB of files, holes counted", d->path,
-                        BYTES_MAX >> 30);
+        return err_fail_as(err, EFBIG, FAIL_INVALID_IMAGE,
+                           "'/%.200s' makes more than %llu GiB of files, holes counted", d->path,
+                           BYTES_MAX >> 30);
     int r = add_xattrs(d, fd, e, err);
     if (r == 0)
         r = add_holes(d, fd, st, e, err);
@@ -249,8 +249,8 @@ static int put_one(struct diff *d, int dir, const char *name, struct err *err)
     struct stat st;
     size_t len = strlen(d->path), n = strlen(name);
     if (len + n + 2 > sizeof(d->path))
-        return err_name(err, ENAMETOOLONG, "invalid_image", "a path below '/%.200s' is too long",
-                        d->path);
+        return err_fail_as(err, ENAMETOOLONG, FAIL_INVALID_IMAGE,
+                           "a path below '/%.200s' is too long", d->path);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return reading(d, err);
     bool gone = S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);

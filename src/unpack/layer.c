@@ -41,9 +41,9 @@ static int failed(struct err *err, const char *path, const char *doing)
 {
     int code = errno;
     if (code == ENOSPC || code == EDQUOT)
-        return err_name(err, ENOSPC, "no_space", "the image does not fit");
-    return err_name(err, code, "invalid_image", "cannot %s '%.200s': %s", doing, path,
-                    strerror(code));
+        return err_fail(err, FAIL_NO_SPACE, "the image does not fit");
+    return err_fail_as(err, code, FAIL_INVALID_IMAGE, "cannot %s '%.200s': %s", doing, path,
+                       strerror(code));
 }
 
 static struct timespec mtime_of(struct archive_entry *e)
@@ -122,7 +122,7 @@ static int check_size(const struct layer *l, uint64_t more, struct err *err)
 {
     if (!l->most || l->bytes + more <= l->most)
         return 0;
-    return err_name(err, EFBIG, UNPACK_TOO_LARGE, "the layer unpacks to over %llu MiB",
+    return err_fail(err, FAIL_LAYER_TOO_LARGE, "the layer unpacks to over %llu MiB",
                     (unsigned long long)l->most >> 20);
 }
 
@@ -239,7 +239,7 @@ static int make_other(struct layer *l, const char *path, const char *name, struc
     bool fifo = archive_entry_filetype(e) != AE_IFLNK;
     const char *target = fifo ? NULL : archive_entry_symlink(e);
     if (!fifo && (!target || !*target))
-        return err_name(err, EINVAL, "invalid_image", "'%.200s' is a link to nothing", path);
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%.200s' is a link to nothing", path);
     int r = tree_claim(t, name, false, err);
     if (r < 0)
         return r;
@@ -264,8 +264,7 @@ static int hide(struct layer *l, const char *path, const char *name, struct err 
         return 0;
     const char *what = name + strlen(WHITEOUT);
     if (*what == '\0' || strcmp(what, ".") == 0 || strcmp(what, "..") == 0)
-        return err_name(err, EINVAL, "invalid_image", "'%.200s' hides nothing that has a name",
-                        path);
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%.200s' hides nothing that has a name", path);
     return tree_hide(&l->tree, what, err);
 }
 
@@ -273,8 +272,7 @@ static int check_ids(const char *path, struct archive_entry *e, struct err *err)
 {
     int64_t uid = archive_entry_uid(e), gid = archive_entry_gid(e);
     if (uid < 0 || uid > ID_MAX || gid < 0 || gid > ID_MAX)
-        return err_name(err, EINVAL, "invalid_image", "'%.200s' belongs to an id over %d", path,
-                        ID_MAX);
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%.200s' belongs to an id over %d", path, ID_MAX);
     return 0;
 }
 
@@ -288,7 +286,7 @@ static int place(struct layer *l, struct archive_entry *e, struct err *err)
     char path[PATH_MAX];
     const char *given = archive_entry_pathname(e), *name;
     if (stream_path(given, path, sizeof(path)) < 0)
-        return err_name(err, EINVAL, "invalid_image", "'%.200s' leads out of the image",
+        return err_fail(err, FAIL_INVALID_IMAGE, "'%.200s' leads out of the image",
                         given ? given : "(a name that cannot be read)");
     int r = check_ids(path, e, err);
     if (path[0] == '\0') /* an image's is always root's, and open to all */
@@ -324,7 +322,7 @@ static int furnish(int root, struct err *err)
             continue;
         }
         if (fstatat(root, needed[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-            return err_name(err, EINVAL, "invalid_image", "'/%s' is not a directory", needed[i]);
+            return err_fail(err, FAIL_INVALID_IMAGE, "'/%s' is not a directory", needed[i]);
     }
     if (fchownat(root, "", 0, 0, AT_EMPTY_PATH) < 0 || fchmodat(root, ".", 0755, 0) < 0)
         return err_set(err, errno, "cannot own the image's root");
@@ -338,7 +336,7 @@ static int apply(struct layer *l, struct unpack_report *ret_report, struct err *
     int r;
     while ((r = stream_next(l->in, &e, err)) > 0) {
         if (++entries > ENTRIES_MAX)
-            return err_name(err, EINVAL, "invalid_image", "more than %d entries", ENTRIES_MAX);
+            return err_fail(err, FAIL_INVALID_IMAGE, "more than %d entries", ENTRIES_MAX);
         l->bytes += UNPACK_ENTRY_BYTES;
         r = check_size(l, 0, err);
         if (r >= 0)

@@ -130,7 +130,7 @@ int main(int argc, char **argv)
             r = jobs[i].run(&rep, &err);
     rep.code = r < 0 ? -r : 0;
     if (r < 0) {
-        (void)snprintf(rep.what, sizeof(rep.what), "%s", err.what ? err.what : "");
+        rep.failure = err.failure;
         (void)snprintf(rep.msg, sizeof(rep.msg), "%s", err.msg);
     }
     (void)fd_write_full(UNPACK_REPORT_FD, &rep, sizeof(rep));

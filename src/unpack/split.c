@@ -55,7 +55,7 @@ static int put_data(struct stream *in, int out, uint64_t size, struct err *err)
     while ((r = stream_data(in, &p, &n, &offset, err)) > 0) {
         if (offset < 0 || (uint64_t)offset < at || (uint64_t)offset > size ||
             n > size - (uint64_t)offset)
-            return err_name(err, EINVAL, "invalid_image", "a member is not as long as it says");
+            return err_fail(err, FAIL_INVALID_IMAGE, "a member is not as long as it says");
         int w = put_zeros(out, (uint64_t)offset - at);
         if (w == 0)
             w = fd_write_full(out, p, n);
@@ -99,7 +99,7 @@ static int split(struct stream *in, int out, struct err *err)
         if (is_rootfs(path))
             return put_head(out, SPLIT_ROOTFS, "", 0, err);
         if (++members > MEMBERS_MAX)
-            return err_name(err, EINVAL, "invalid_image", "more than %d members", MEMBERS_MAX);
+            return err_fail(err, FAIL_INVALID_IMAGE, "more than %d members", MEMBERS_MAX);
         r = put_member(in, e, path, out, err);
         if (r < 0)
             return r;

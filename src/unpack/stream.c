@@ -24,7 +24,7 @@ struct stream {
 static int refuse(struct archive *a, const char *doing, struct err *err)
 {
     const char *why = archive_error_string(a);
-    return err_name(err, EINVAL, "invalid_image", "%s: %s", doing, why ? why : "damaged archive");
+    return err_fail(err, FAIL_INVALID_IMAGE, "%s: %s", doing, why ? why : "damaged archive");
 }
 
 /* Compare with a file's size, or with the bytes that came through a pipe so far. */
@@ -102,7 +102,7 @@ int stream_open(int fd, uint64_t ratio, struct stream **ret_s, struct err *err)
     if (r < 0)
         return r;
     if (s->ended)
-        return err_name(err, EINVAL, "invalid_image", "the archive is empty");
+        return err_fail(err, FAIL_INVALID_IMAGE, "the archive is empty");
     (void)archive_read_support_format_tar(s->tar);
     if (archive_read_open(s->tar, s, NULL, on_read, NULL) != ARCHIVE_OK)
         return refuse(s->tar, "not a tar archive", err);

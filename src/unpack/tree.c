@@ -15,16 +15,16 @@
 
 static int bad(struct err *err, const char *path, const char *why)
 {
-    return err_name(err, EINVAL, "invalid_image", "'%.200s' %s", path, why);
+    return err_fail(err, FAIL_INVALID_IMAGE, "'%.200s' %s", path, why);
 }
 
 static int failed(struct err *err, const char *path, const char *doing)
 {
     int code = errno;
     if (code == ENOSPC || code == EDQUOT)
-        return err_name(err, ENOSPC, "no_space", "the image does not fit");
-    return err_name(err, code, code == EIO ? NULL : "invalid_image", "cannot %s '%.200s': %s",
-                    doing, path, strerror(code));
+        return err_fail(err, FAIL_NO_SPACE, "the image does not fit");
+    return err_fail_as(err, code, code == EIO ? FAIL_NONE : FAIL_INVALID_IMAGE,
+                       "cannot %s '%.200s': %s", doing, path, strerror(code));
 }
 
 int tree_init(struct tree *t, int root, struct err *err)

@@ -35,11 +35,10 @@ struct unpack_bounds {
 };
 #define UNPACK_RATIO_FLOOR (64ull * 1024 * 1024) /* smaller archives are no bombs */
 #define UNPACK_ENTRY_BYTES 512                   /* about what a filesystem needs for an entry */
-#define UNPACK_TOO_LARGE "layer_too_large"
 
 struct unpack_report {
-    int32_t code; /* 0: done; else a positive errno */
-    char what[40];
+    int32_t code;    /* 0: done; else a positive errno */
+    int32_t failure; /* an enum failure */
     char msg[ERR_MSG_MAX];
     char diff_id[UNPACK_HEX_SIZE]; /* apply: sha256 of the tar without its packing */
     uint64_t size_bytes;           /* apply: blocks that the layer's files and entries take */

@@ -24,17 +24,16 @@ static int read_body(struct request *req, const json_t *object, struct compose *
     c->destination = json_string_value(json_object_get(object, "destination"));
     c->n = json_array_size(sources);
     if (c->n == 0 || c->n > SOURCES_MAX)
-        return err_name(err, EINVAL, "invalid_field", "source_paths must be 1 to %d paths",
-                        SOURCES_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "source_paths must be 1 to %d paths", SOURCES_MAX);
     if (!c->destination || !*c->destination)
-        return err_name(err, EINVAL, "missing_field", "destination is required");
+        return err_fail(err, FAIL_MISSING_FIELD, "destination is required");
     for (size_t i = 0; i < c->n; i++) {
         c->sources[i] = json_string_value(json_array_get(sources, i));
         if (!c->sources[i] || !*c->sources[i])
-            return err_name(err, EINVAL, "invalid_field", "source_paths must be paths");
+            return err_fail(err, FAIL_INVALID_FIELD, "source_paths must be paths");
     }
     if (user && snprintf(c->envd.user, ENVD_USER_MAX, "%s", user) >= ENVD_USER_MAX)
-        return err_name(err, EINVAL, "invalid_field", "invalid username");
+        return err_fail(err, FAIL_INVALID_FIELD, "invalid username");
     return 0;
 }
 

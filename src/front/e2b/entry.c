@@ -27,7 +27,7 @@ int entry_find_dir(const struct envd *envd, const char *path, char **ret_top, st
     if (r < 0)
         return r;
     if (e.type != WIRE_DIRECTORY)
-        return err_name(err, ENOTDIR, "not_a_directory", "path '%.200s' is not a directory", path);
+        return err_fail(err, FAIL_NOT_A_DIRECTORY, "path '%.200s' is not a directory", path);
     *ret_top = take_ptr(e.path);
     return 0;
 }

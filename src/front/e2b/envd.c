@@ -30,7 +30,7 @@ int envd_timeout_ms(struct request *req, int64_t *ret_ms, struct err *err)
     errno = 0;
     long long ms = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : -1;
     if (errno || ms < 0 || ms > TIMEOUT_MAX_MS || *end)
-        return err_name(err, EINVAL, "invalid_request", "Connect-Timeout-Ms is not such a number");
+        return err_fail(err, FAIL_INVALID_REQUEST, "Connect-Timeout-Ms is not such a number");
     *ret_ms = ms;
     return 0;
 }
@@ -89,18 +89,18 @@ int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, stru
     const char *id = request_header(req, "E2b-Sandbox-Id");
     *ret_envd = (struct envd){ 0 };
     if (!id)
-        return err_name(err, EINVAL, "invalid_request", "missing header E2b-Sandbox-Id");
+        return err_fail(err, FAIL_INVALID_REQUEST, "missing header E2b-Sandbox-Id");
     if (!id_valid(id))
-        return err_name(err, EINVAL, "invalid_request", "Invalid sandbox ID");
+        return err_fail(err, FAIL_INVALID_REQUEST, "Invalid sandbox ID");
     int r = envd_go_in(req, id, with_token, ret_envd, err);
     if (r < 0)
         return r;
     if (with_token && check_token(req, &ret_envd->s) < 0)
-        r = err_name(err, EACCES, "unauthorized",
+        r = err_fail(err, FAIL_UNAUTHORIZED,
                      "unauthorized access, please provide a valid "
                      "access token or method signature if supported");
     else if (read_user(req, ret_envd) < 0)
-        r = err_name(err, EACCES, "unauthorized", "the user of this request is not understood");
+        r = err_fail(err, FAIL_UNAUTHORIZED, "the user of this request is not understood");
     else
         r = request_known(req, id, err);
     if (r < 0)
@@ -117,59 +117,17 @@ void envd_leave(struct envd *envd)
     sandbox_done(&envd->s);
 }
 
-static enum connect_code code_of(const struct err *err)
-{
-    static const struct {
-        const char *what;
-        enum connect_code code;
-    } table[] = {
-        { "program_not_found", CONNECT_INVALID_ARGUMENT },
-        { "program_not_executable", CONNECT_INVALID_ARGUMENT },
-        { "workdir_not_found", CONNECT_INVALID_ARGUMENT },
-        { "argument_too_large", CONNECT_INVALID_ARGUMENT },
-        { "invalid_request", CONNECT_INVALID_ARGUMENT },
-        { "invalid_json", CONNECT_INVALID_ARGUMENT },
-        { "invalid_field", CONNECT_INVALID_ARGUMENT },
-        { "missing_field", CONNECT_INVALID_ARGUMENT },
-        { "invalid_path", CONNECT_INVALID_ARGUMENT },
-        { "name_too_long", CONNECT_INVALID_ARGUMENT },
-        { "not_a_file", CONNECT_INVALID_ARGUMENT },
-        { "not_a_directory", CONNECT_INVALID_ARGUMENT },
-        { "is_a_directory", CONNECT_INVALID_ARGUMENT },
-        { "user_not_found", CONNECT_UNAUTHENTICATED },
-        { "unauthorized", CONNECT_UNAUTHENTICATED },
-        { "process_not_found", CONNECT_NOT_FOUND },
-        { "process_ended", CONNECT_NOT_FOUND },
-        { "file_not_found", CONNECT_NOT_FOUND },
-        { "watch_not_found", CONNECT_NOT_FOUND },
-        { "file_exists", CONNECT_ALREADY_EXISTS },
-        { "permission_denied", CONNECT_PERMISSION_DENIED },
-        { "read_only", CONNECT_PERMISSION_DENIED },
-        { "not_supported", CONNECT_UNIMPLEMENTED },
-        { "stdin_full", CONNECT_RESOURCE_EXHAUSTED },
-        { "too_many_watches", CONNECT_RESOURCE_EXHAUSTED },
-        { "too_many_links", CONNECT_FAILED_PRECONDITION },
-        { "too_many_processes", CONNECT_RESOURCE_EXHAUSTED },
-        { "no_space", CONNECT_RESOURCE_EXHAUSTED },
-        { "too_many_requests", CONNECT_RESOURCE_EXHAUSTED },
-    };
-    for (size_t i = 0; err->what && i < ARRAY_LEN(table); i++)
-        if (strcmp(table[i].what, err->what) == 0)
-            return table[i].code;
-    return CONNECT_INTERNAL;
-}
-
 int envd_fail(const struct envd *envd, const struct connect_call *call, const struct err *err)
 {
     if (envd->core && (err->code == ENOTCONN || err->code == ECONNRESET))
         return envd_gone(call->req, envd->s.id);
     char text[ERR_MSG_MAX];
-    if (err->what && strcmp(err->what, "user_not_found") == 0) { /* programs look for these words */
+    if (err->failure == FAIL_USER_NOT_FOUND) { /* programs look for these words */
         (void)snprintf(text, sizeof(text), "invalid username: '%.64s'",
                        *envd->user ? envd->user : envd->s.spec.user);
-        return connect_fail(call, code_of(err), text);
+        return connect_fail(call, failure_rpc(err->failure), text);
     }
-    return connect_fail(call, code_of(err), err->msg);
+    return connect_fail(call, failure_rpc(err->failure), err->msg);
 }
 
 int envd_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool stream,

@@ -28,7 +28,7 @@ int files_enter(struct request *req, const char *op, struct envd *ret_envd, stru
     const char *header = request_header(req, "E2b-Sandbox-Id");
     const char *user = uri_param(&req->uri, "username");
     if (header && !id_valid(header))
-        return err_name(err, EACCES, "unauthorized", "E2b-Sandbox-Id is not a sandbox's id");
+        return err_fail(err, FAIL_UNAUTHORIZED, "E2b-Sandbox-Id is not a sandbox's id");
     int r = header ? 0 : signature_find(req, op, id, err);
     if (r < 0)
         return r;
@@ -42,7 +42,7 @@ int files_enter(struct request *req, const char *op, struct envd *ret_envd, stru
     if (r >= 0)
         r = request_known(req, id, err);
     if (r >= 0 && user && snprintf(ret_envd->user, ENVD_USER_MAX, "%s", user) >= ENVD_USER_MAX)
-        r = err_name(err, EACCES, "unauthorized", "invalid username");
+        r = err_fail(err, FAIL_UNAUTHORIZED, "invalid username");
     if (r < 0)
         envd_leave(ret_envd);
     return r;
@@ -53,8 +53,8 @@ int files_fail(struct request *req, int r, struct err *err)
     const char *id = request_header(req, "E2b-Sandbox-Id");
     if (r == -ENOTCONN || r == -ECONNRESET)
         return envd_gone(req, id ? id : "");
-    if (err->what && strcmp(err->what, "user_not_found") == 0)
-        return err_name(err, EACCES, "unauthorized", "invalid username: '%.64s'",
+    if (err->failure == FAIL_USER_NOT_FOUND)
+        return err_fail(err, FAIL_UNAUTHORIZED, "invalid username: '%.64s'",
                         uri_param(&req->uri, "username") ? uri_param(&req->uri, "username") : "");
     return r;
 }
@@ -104,7 +104,7 @@ static int choose_coding(const char *accept, enum coding *ret_coding)
 static int not_satisfiable(struct request *req, uint64_t size, struct err *err)
 {
     reply_header(req, "Content-Range", "bytes */%llu", (unsigned long long)size);
-    return err_name(err, ERANGE, "range_not_satisfiable",
+    return err_fail(err, FAIL_RANGE_NOT_SATISFIABLE,
                     "the range begins behind the file's %llu bytes", (unsigned long long)size);
 }
 
@@ -153,7 +153,7 @@ static int begin(struct download *d, struct request *req, struct wish *w, struct
     const char *path = uri_param(&req->uri, "path");
     struct file_event ev;
     if (!path || !*path)
-        return err_name(err, EINVAL, "invalid_query", "path is required");
+        return err_fail(err, FAIL_INVALID_QUERY, "path is required");
     int r = settle(d, req, path, w, err);
     if (r < 0)
         return r;
@@ -166,7 +166,7 @@ static int begin(struct download *d, struct request *req, struct wish *w, struct
     r = file_begin(req->core, &d->envd.s, &ask, &d->call, err);
     if (r >= 0)
         r = file_next(d->call, -1, req->fd, &ev, err);
-    if (r < 0 && err->what && strcmp(err->what, "range_not_satisfiable") == 0)
+    if (r < 0 && err->failure == FAIL_RANGE_NOT_SATISFIABLE)
         return not_satisfiable(req, d->call ? file_call_size(d->call) : 0, err);
     if (r < 0)
         return r;
@@ -249,10 +249,9 @@ int envd_files_get(struct request *req, struct err *err)
     _cleanup_(file_entry_done) struct file_entry e = { 0 };
     struct wish w = { 0 };
     if (span_parse(request_header(req, "Range"), &w.range) < 0)
-        return err_name(err, EINVAL, "invalid_request",
-                        "Range must be bytes=A-B, bytes=A- or bytes=-N");
+        return err_fail(err, FAIL_INVALID_REQUEST, "Range must be bytes=A-B, bytes=A- or bytes=-N");
     if (choose_coding(request_header(req, "Accept-Encoding"), &w.coding) < 0)
-        return err_name(err, EINVAL, "not_acceptable",
+        return err_fail(err, FAIL_NOT_ACCEPTABLE,
                         "no acceptable encoding found, supported: [identity, gzip]");
     struct download *d = calloc(1, sizeof(*d));
     if (!d)

@@ -52,11 +52,10 @@ static int file_open(struct upload *u, const char *path, struct err *err)
 {
     struct file_ask ask = entry_ask(&u->envd, WIRE_FILE_WRITE, &path);
     if (u->n_written == WRITTEN_MAX)
-        return err_name(err, EINVAL, "invalid_request", "over %d files in one request",
-                        WRITTEN_MAX);
+        return err_fail(err, FAIL_INVALID_REQUEST, "over %d files in one request", WRITTEN_MAX);
     for (size_t i = 0; i < u->n_written; i++)
         if (strcmp(u->names[i], path) == 0)
-            return err_name(err, EINVAL, "invalid_request",
+            return err_fail(err, FAIL_INVALID_REQUEST,
                             "you cannot upload multiple files to the same path '%.200s'", path);
     free(u->asked);
     u->asked = strdup(path);
@@ -142,7 +141,7 @@ static int part_begin(void *arg, const struct multipart_part *part, struct err *
         return 0;
     const char *path = query && *query ? query : part->filename;
     if (!path || !*path)
-        return err_name(err, EINVAL, "invalid_request", "a part has no file name");
+        return err_fail(err, FAIL_INVALID_REQUEST, "a part has no file name");
     return file_open(u, path, err);
 }
 
@@ -158,7 +157,7 @@ static int sink_begin(struct request *req, struct err *err)
         return err_set(err, ENOMEM, "cannot allocate an upload");
     u->req = req;
     if (coding_parse(request_header(req, "Content-Encoding"), &coding) < 0)
-        return err_name(err, EINVAL, "invalid_request", "this Content-Encoding is not supported");
+        return err_fail(err, FAIL_INVALID_REQUEST, "this Content-Encoding is not supported");
     int r = decoder_new(coding, &u->decoder);
     if (r < 0)
         return err_set(err, -r, "cannot allocate a decoder");
@@ -169,9 +168,9 @@ static int sink_begin(struct request *req, struct err *err)
         r = multipart_new(type, &parts, u, &u->parts, err);
     else if (r >= 0 && type && strncasecmp(type, "application/octet-stream", 24) == 0)
         r = path && *path ? file_open(u, path, err)
-                          : err_name(err, EINVAL, "invalid_query", "path is required");
+                          : err_fail(err, FAIL_INVALID_QUERY, "path is required");
     else if (r >= 0)
-        r = err_name(err, EINVAL, "invalid_request",
+        r = err_fail(err, FAIL_INVALID_REQUEST,
                      "the body must be multipart/form-data or application/octet-stream");
     if (r < 0)
         return r;
@@ -196,7 +195,7 @@ static int sink_write(struct request *req, const char *p, size_t n, struct err *
     struct feeding f = { u, err };
     int r = decoder_feed(u->decoder, p, n, take, &f);
     if (r == -EBADMSG && err->code == 0)
-        return err_name(err, EINVAL, "invalid_request",
+        return err_fail(err, FAIL_INVALID_REQUEST,
                         "the body is not what its Content-Encoding says");
     return r < 0 ? r : 0;
 }
@@ -236,9 +235,8 @@ static int reply_written(struct request *req, const struct upload *u)
 int envd_files_post(struct request *req, struct err *err)
 {
     struct upload *u = req->sink;
-    int r = decoder_end(u->decoder) < 0
-                ? err_name(err, EINVAL, "invalid_request", "the body was cut")
-                : 0;
+    int r =
+        decoder_end(u->decoder) < 0 ? err_fail(err, FAIL_INVALID_REQUEST, "the body was cut") : 0;
     if (r >= 0)
         r = u->parts ? multipart_end(u->parts, err) : file_close(u, err);
     return r < 0 ? files_fail(req, r, err) : reply_written(req, u);

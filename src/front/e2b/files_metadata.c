@@ -29,13 +29,13 @@ static int take(void *arg, const char *rest, const char *value)
     size_t n = strlen(rest);
     rd->total += n + strlen(value);
     if (n == 0 || n > KEY_MAX || !is_printable(rest))
-        return err_name(rd->err, EINVAL, "invalid_request",
+        return err_fail(rd->err, FAIL_INVALID_REQUEST,
                         "the name of metadata must have 1 to %d printable characters", KEY_MAX);
     if (!is_printable(value))
-        return err_name(rd->err, EINVAL, "invalid_request",
+        return err_fail(rd->err, FAIL_INVALID_REQUEST,
                         "the metadata '%.64s' has a character that is not printable ASCII", rest);
     if (rd->total > TOTAL_MAX)
-        return err_name(rd->err, EINVAL, "invalid_request", "metadata has over %d bytes in all",
+        return err_fail(rd->err, FAIL_INVALID_REQUEST, "metadata has over %d bytes in all",
                         TOTAL_MAX);
     for (size_t i = 0; i <= n; i++)
         key[i] = (char)(rest[i] >= 'A' && rest[i] <= 'Z' ? rest[i] | 0x20 : rest[i]);
@@ -51,7 +51,7 @@ int files_metadata_read(struct request *req, struct pairs *ret_pairs, struct err
 
 static bool is_unsupported(const struct err *err)
 {
-    return err->what && strcmp(err->what, "not_supported") == 0;
+    return err->failure == FAIL_NOT_SUPPORTED;
 }
 
 /* What it had before and shall not have any more. */

@@ -40,10 +40,10 @@ static void tell_apart(const struct envd *envd, const char *path, struct err *er
 {
     _cleanup_free_ char *top = NULL;
     struct err why = ERR_INIT;
-    if (!err->what || strcmp(err->what, "file_exists") != 0)
+    if (err->failure != FAIL_FILE_EXISTS)
         return;
     if (entry_find_dir(envd, path, &top, &why) < 0 && why.code == ENOTDIR)
-        (void)err_name(err, ENOTDIR, "not_a_directory",
+        (void)err_fail(err, FAIL_NOT_A_DIRECTORY,
                        "path already exists but it is not a directory: %.200s", path);
 }
 

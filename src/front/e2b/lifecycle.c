@@ -30,7 +30,7 @@ static int refuse_paused(struct request *req, struct err *err)
     int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
     if (r < 0)
         return e2b_failed(err, r, req->args[0]);
-    return e2b_is_paused(&s) ? err_name(err, ENOENT, "sandbox_not_found",
+    return e2b_is_paused(&s) ? err_fail(err, FAIL_SANDBOX_NOT_FOUND,
                                         "Sandbox \"%s\" is paused; resume it first", s.id)
                              : 0;
 }
@@ -44,7 +44,7 @@ int e2b_sandbox_timeout(struct request *req, struct err *err)
     if (r >= 0)
         r = e2b_read_seconds(object, "timeout", &seconds, err);
     if (r == 0)
-        r = err_name(err, EINVAL, "missing_field", "timeout is required");
+        r = err_fail(err, FAIL_MISSING_FIELD, "timeout is required");
     if (r >= 0)
         r = refuse_paused(req, err);
     if (r >= 0)
@@ -80,7 +80,7 @@ int e2b_sandbox_refresh(struct request *req, struct err *err)
     if (r >= 0)
         r = e2b_read_seconds(object, "duration", &seconds, err);
     if (r >= 0 && (seconds < 0 || seconds > 3600))
-        r = err_name(err, EINVAL, "invalid_field", "duration must be 0 to 3600");
+        r = err_fail(err, FAIL_INVALID_FIELD, "duration must be 0 to 3600");
     if (r >= 0) {
         r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
         if (r < 0)
@@ -140,7 +140,8 @@ int e2b_sandbox_pause(struct request *req, struct err *err)
     if (r < 0)
         return e2b_failed(err, r, req->args[0]);
     if (e2b_is_paused(&s))
-        return err_name(err, EBUSY, "sandbox_not_running", "sandbox '%s' is already paused", s.id);
+        return err_fail_as(err, EBUSY, FAIL_SANDBOX_NOT_RUNNING, "sandbox '%s' is already paused",
+                           s.id);
     sandbox_done(&s);
     s = (struct sandbox){ 0 };
     r = json_is_false(json_object_get(object, "memory"))
@@ -159,7 +160,7 @@ int e2b_sandbox_resume(struct request *req, struct err *err)
     if (r < 0)
         return r;
     if (!e2b_is_paused(&s))
-        return err_name(err, EBUSY, "sandbox_busy", "sandbox '%s' is already running", s.id);
+        return err_fail(err, FAIL_SANDBOX_BUSY, "sandbox '%s' is already running", s.id);
     r = start(req, seconds, memory, &after, err);
     return r < 0 ? r : e2b_reply_sandbox(req, 201, &after);
 }

@@ -43,7 +43,7 @@ static int read_metadata(const char *text, struct pairs *out, struct err *err)
         char *pair = strsep(&rest, "&");
         char *value = strchr(pair, '=');
         if (!value)
-            return err_name(err, EINVAL, "invalid_query", "'metadata' is not a list of key=value");
+            return err_fail(err, FAIL_INVALID_QUERY, "'metadata' is not a list of key=value");
         *value++ = '\0';
         decode(pair, true);
         decode(value, true);
@@ -72,7 +72,7 @@ static int read_states(const struct request *req, unsigned *ret_states, struct e
             else if (n == 6 && strncmp(text, "paused", n) == 0)
                 states |= paused;
             else
-                return err_name(err, EINVAL, "invalid_query", "'state' must be running or paused");
+                return err_fail(err, FAIL_INVALID_QUERY, "'state' must be running or paused");
             text += n + (text[n] == ',');
         }
     }
@@ -110,10 +110,10 @@ int e2b_sandbox_list(struct request *req, struct err *err)
     if (filter.template && strcmp(filter.template, "code-interpreter-v1") == 0)
         filter.template = "code-interpreter";
     if (order && !filter.ascending && strcmp(order, "desc") != 0)
-        return err_name(err, EINVAL, "invalid_query", "'order' must be asc or desc");
+        return err_fail(err, FAIL_INVALID_QUERY, "'order' must be asc or desc");
     const char *after = uri_param(&req->uri, "startedAfter");
     if (after && clock_parse(after, &filter.started_ms) < 0)
-        return err_name(err, EINVAL, "invalid_query", "'startedAfter' must be a time as RFC 3339");
+        return err_fail(err, FAIL_INVALID_QUERY, "'startedAfter' must be a time as RFC 3339");
     int r = read_metadata(uri_param(&req->uri, "metadata"), &filter.metadata, err);
     if (r >= 0)
         r = read_states(req, &filter.states, err);

@@ -281,8 +281,7 @@ static int read_level(const char *text, enum level *ret_level, struct err *err)
             *ret_level = (enum level)i;
             return 0;
         }
-    return text ? err_name(err, EINVAL, "invalid_query", "level must be debug, info, warn or error")
-                : 0;
+    return text ? err_fail(err, FAIL_INVALID_QUERY, "level must be debug, info, warn or error") : 0;
 }
 
 static int read_wish(struct request *req, const char *from, struct wish *w, struct err *err)
@@ -291,7 +290,7 @@ static int read_wish(struct request *req, const char *from, struct wish *w, stru
     uint64_t from_ms = 0;
     *w = (struct wish){ .limit = LIMIT_MAX, .search = uri_param(&req->uri, "search") };
     if (direction && strcmp(direction, "backward") != 0 && strcmp(direction, "forward") != 0)
-        return err_name(err, EINVAL, "invalid_query", "direction must be forward or backward");
+        return err_fail(err, FAIL_INVALID_QUERY, "direction must be forward or backward");
     w->backward = direction && strcmp(direction, "backward") == 0;
     int r = request_param_u64(req, from, 0, INT64_MAX, &from_ms, err);
     w->from_given = r > 0;

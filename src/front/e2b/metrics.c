@@ -41,7 +41,7 @@ static int read_span(struct request *req, int64_t *io_from_ms, int64_t *io_to_ms
     if (r > 0)
         *io_to_ms = (int64_t)end * 1000 + 999;
     if (r >= 0 && *io_from_ms > *io_to_ms)
-        return err_name(err, EINVAL, "invalid_query", "start must not be after end");
+        return err_fail(err, FAIL_INVALID_QUERY, "start must not be after end");
     return r < 0 ? r : 0;
 }
 
@@ -96,7 +96,7 @@ int e2b_sandboxes_metrics(struct request *req, struct err *err)
             char id[ID_SIZE];
             size_t len = strcspn(text, ",");
             if (++n > IDS_MAX)
-                return err_name(err, EINVAL, "invalid_query", "over %d sandbox_ids", IDS_MAX);
+                return err_fail(err, FAIL_INVALID_QUERY, "over %d sandbox_ids", IDS_MAX);
             if (len < sizeof(id)) {
                 memcpy(id, text, len);
                 id[len] = '\0';
@@ -108,7 +108,7 @@ int e2b_sandboxes_metrics(struct request *req, struct err *err)
     jout_close(&j, '}');
     jout_close(&j, '}');
     if (n == 0)
-        return err_name(err, EINVAL, "invalid_query", "sandbox_ids is required");
+        return err_fail(err, FAIL_INVALID_QUERY, "sandbox_ids is required");
     return reply_json(req, 200, &j);
 }
 
@@ -136,7 +136,7 @@ static int read_curve(struct request *req, struct curve *c, struct err *err)
     _cleanup_(sandbox_list_done) struct sandbox_list found = { 0 };
     int64_t to_ms = clock_now_ms(), from_ms = to_ms - HOUR_MS;
     if (strcmp(req->args[0], req->owner) != 0)
-        return err_name(err, EPERM, "forbidden", "this key is of another team");
+        return err_fail(err, FAIL_FORBIDDEN, "this key is of another team");
     int r = read_span(req, &from_ms, &to_ms, err);
     if (r < 0)
         return r;
@@ -187,7 +187,7 @@ int e2b_team_metrics_max(struct request *req, struct err *err)
     const char *metric = uri_param(&req->uri, "metric");
     bool rate = metric && strcmp(metric, "sandbox_start_rate") == 0;
     if (!metric || (!rate && strcmp(metric, "concurrent_sandboxes") != 0))
-        return err_name(err, EINVAL, "invalid_query",
+        return err_fail(err, FAIL_INVALID_QUERY,
                         "metric must be concurrent_sandboxes or sandbox_start_rate");
     int r = read_curve(req, &c, err);
     if (r < 0)

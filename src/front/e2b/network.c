@@ -28,7 +28,7 @@ struct egress {
 
 static int wrong(struct err *err, const char *member, const char *what)
 {
-    return err_name(err, EINVAL, "invalid_field", "'%s' %s", member, what);
+    return err_fail(err, FAIL_INVALID_FIELD, "'%s' %s", member, what);
 }
 
 static int keep(struct egress *e, const char *action, const char *target, const char *protocol,
@@ -36,7 +36,7 @@ static int keep(struct egress *e, const char *action, const char *target, const 
 {
     int r = buf_printf(&e->text, "%s %s%s\n", action, target, protocol);
     if (r == -EMSGSIZE)
-        return err_name(err, EINVAL, "invalid_network", "the network has too many entries");
+        return err_fail(err, FAIL_INVALID_NETWORK, "the network has too many entries");
     return r < 0 ? err_set(err, -r, "cannot keep a network") : 0;
 }
 
@@ -87,7 +87,7 @@ static int add_lists(struct egress *e, const json_t *lists, struct err *err)
     if (r >= 0)
         r = add_entries(e, lists, "denyOut", false, err);
     if (r >= 0 && e->names && !e->closed)
-        r = err_name(err, EINVAL, "invalid_network",
+        r = err_fail(err, FAIL_INVALID_NETWORK,
                      "names in 'allowOut' need " ALL " in 'denyOut': all else would be allowed "
                      "as well");
     return r;
@@ -115,7 +115,7 @@ static int refuse_missing_parts(const json_t *lists, struct err *err)
 {
     if (e2b_is_empty(json_object_get(lists, "httpsPorts")))
         return 0;
-    return err_name(err, ENOTSUP, "not_supported",
+    return err_fail(err, FAIL_NOT_SUPPORTED,
                     "'network.httpsPorts' is not supported by this server");
 }
 
@@ -217,10 +217,10 @@ void e2b_put_network(struct jout *j, const struct sandbox *s)
 /* To these clients "not found" is the sandbox, or its template. */
 int e2b_no_secret(struct err *err, int r)
 {
-    if (r != -ENOENT || !err->what || strcmp(err->what, "secret_not_found") != 0)
+    if (r != -ENOENT || err->failure != FAIL_SECRET_NOT_FOUND)
         return r;
     struct err why = *err;
-    return err_name(err, EINVAL, "invalid_field", "%.300s", why.msg);
+    return err_fail(err, FAIL_INVALID_FIELD, "%.300s", why.msg);
 }
 
 int e2b_sandbox_network(struct request *req, struct err *err)
@@ -236,7 +236,7 @@ int e2b_sandbox_network(struct request *req, struct err *err)
     if (r < 0)
         return e2b_failed(err, r, req->args[0]);
     if (s.state != SANDBOX_RUNNING)
-        return err_name(err, EBUSY, "sandbox_not_running", "sandbox '%s' is paused", s.id);
+        return err_fail_as(err, EBUSY, FAIL_SANDBOX_NOT_RUNNING, "sandbox '%s' is paused", s.id);
     r = read_egress(object, object, &spec.network, &spec.bindings, err);
     if (r < 0)
         return r;

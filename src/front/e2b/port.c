@@ -45,14 +45,14 @@ static int check_token(struct request *req, const struct visit *v, struct err *e
     const char *visitor = request_header(req, "E2b-Traffic-Access-Token");
     if (e2b_is_private(&v->s) &&
         !(visitor && token_is(req->core, PREVIEWS_TOKEN, v->s.id, visitor)))
-        return err_name(err, EPERM, "forbidden",
+        return err_fail(err, FAIL_FORBIDDEN,
                         "The sandbox is private: send its token as e2b-traffic-access-token");
     bool runs = req->uri.nsegments == 2 && strcmp(req->uri.segments[1], "execute") == 0;
     if (v->port != INTERPRETER_PORT || (!token && (!runs || e2b_is_open(&v->s))))
         return 0;
     if (token && token_is(req->core, ENVD_TOKEN, v->s.id, token))
         return 0;
-    return err_name(err, EACCES, "unauthorized",
+    return err_fail(err, FAIL_UNAUTHORIZED,
                     "unauthorized access, please provide a valid access token");
 }
 
@@ -138,11 +138,11 @@ static int enter(struct request *req, struct visit *v, struct err *err)
     const char *id = request_header(req, "E2b-Sandbox-Id");
     v->port = read_port(request_header(req, "E2b-Sandbox-Port"));
     if (!id)
-        return err_name(err, EINVAL, "invalid_request", "missing header E2b-Sandbox-Id");
+        return err_fail(err, FAIL_INVALID_REQUEST, "missing header E2b-Sandbox-Id");
     if (!id_valid(id))
-        return err_name(err, EINVAL, "invalid_request", "Invalid sandbox ID");
+        return err_fail(err, FAIL_INVALID_REQUEST, "Invalid sandbox ID");
     if (v->port == 0)
-        return err_name(err, EINVAL, "invalid_request", "Invalid sandbox port");
+        return err_fail(err, FAIL_INVALID_REQUEST, "Invalid sandbox port");
     (void)snprintf(v->id, sizeof(v->id), "%s", id);
     struct err why = ERR_INIT;
     if (sandbox_enter_awake(req->core, NULL, id, &v->s, &why) < 0 &&

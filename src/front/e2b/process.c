@@ -39,7 +39,7 @@ static int fill_spec(const struct connect_call *call, const struct envd *envd,
     const Process__StartRequest *q = (const Process__StartRequest *)call->msg;
     const Process__ProcessConfig *c = q->process;
     if (!c || !*c->cmd)
-        return err_name(err, EINVAL, "missing_field", "process.cmd is missing");
+        return err_fail(err, FAIL_MISSING_FIELD, "process.cmd is missing");
     int r = put_argv(spec, c);
     if (r >= 0)
         r = put_env(spec, &envd->s, c);
@@ -100,7 +100,7 @@ int envd_select_process(const struct envd *envd, const Process__ProcessSelector 
                         uint64_t *ret_proc, bool *ret_pty, struct err *err)
 {
     if (!s || s->selector_case == PROCESS__PROCESS_SELECTOR__SELECTOR__NOT_SET)
-        return err_name(err, EINVAL, "missing_field", "process is missing");
+        return err_fail(err, FAIL_MISSING_FIELD, "process is missing");
     struct process *ps = NULL;
     size_t n = 0;
     int r = process_list(envd->core, &envd->s, false, &ps, &n, err);
@@ -118,9 +118,8 @@ int envd_select_process(const struct envd *envd, const Process__ProcessSelector 
     if (found)
         return 0;
     if (s->selector_case == PROCESS__PROCESS_SELECTOR__SELECTOR_TAG)
-        return err_name(err, ESRCH, "process_not_found", "process with tag %.64s not found",
-                        s->tag);
-    return err_name(err, ESRCH, "process_not_found", "process with pid %u not found", s->pid);
+        return err_fail(err, FAIL_PROCESS_NOT_FOUND, "process with tag %.64s not found", s->tag);
+    return err_fail(err, FAIL_PROCESS_NOT_FOUND, "process with pid %u not found", s->pid);
 }
 
 int envd_process_connect(struct request *req, struct err *err)
@@ -191,7 +190,7 @@ int envd_input_bytes(const Process__ProcessInput *input, bool pty,
                      const ProtobufCBinaryData **ret_bytes, struct err *err)
 {
     if (!input || !input->input_case)
-        return err_name(err, EINVAL, "missing_field", "input is missing");
+        return err_fail(err, FAIL_MISSING_FIELD, "input is missing");
     bool for_pty = input->input_case == PROCESS__PROCESS_INPUT__INPUT_PTY;
     if (for_pty != pty)
         return err_set(err, EINVAL,
@@ -235,8 +234,7 @@ static int send_signal(const struct envd *envd, uint64_t proc, bool pty, const P
     const Process__SendSignalRequest *q = (const Process__SendSignalRequest *)m;
     if (q->signal != PROCESS__SIGNAL__SIGNAL_SIGKILL &&
         q->signal != PROCESS__SIGNAL__SIGNAL_SIGTERM)
-        return err_name(err, ENOTSUP, "not_supported", "signal %d is not supported",
-                        (int)q->signal);
+        return err_fail(err, FAIL_NOT_SUPPORTED, "signal %d is not supported", (int)q->signal);
     return process_signal(envd->core, &envd->s, proc, (int)q->signal, WIRE_SCOPE_TREE, err);
 }
 

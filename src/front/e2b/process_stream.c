@@ -77,7 +77,7 @@ static int put_output(struct watcher *w, struct buf *out, const struct process_e
 static int put_end(struct watcher *w, struct buf *out, const struct process *p)
 {
     if (p->reason == WIRE_TIMEOUT)
-        return connect_put_end(out, CONNECT_DEADLINE_EXCEEDED,
+        return connect_put_end(out, RPC_DEADLINE_EXCEEDED,
                                "the command was ended: its timeout has passed");
     Process__ProcessEvent event = PROCESS__PROCESS_EVENT__INIT;
     Process__ProcessEvent__EndEvent end = PROCESS__PROCESS_EVENT__END_EVENT__INIT;
@@ -92,7 +92,7 @@ static int put_end(struct watcher *w, struct buf *out, const struct process *p)
     event.event_case = PROCESS__PROCESS_EVENT__EVENT_END;
     event.end = &end;
     int r = put(w, out, &event);
-    return r < 0 ? r : connect_put_end(out, CONNECT_OK, NULL);
+    return r < 0 ? r : connect_put_end(out, RPC_OK, NULL);
 }
 
 static int next(void *arg, struct buf *out)
@@ -113,7 +113,7 @@ static int next(void *arg, struct buf *out)
     int64_t left_ms = w->deadline_ms ? w->deadline_ms - clock_mono_ms() : wait_ms;
     if (left_ms <= 0) {
         w->ended = true;
-        r = connect_put_end(out, CONNECT_DEADLINE_EXCEEDED, "the time of this stream has passed");
+        r = connect_put_end(out, RPC_DEADLINE_EXCEEDED, "the time of this stream has passed");
         return r < 0 ? r : 1;
     }
     bool last = left_ms < wait_ms;

@@ -9,7 +9,7 @@
 
 static int wrong(struct err *err, const char *what)
 {
-    return err_name(err, EINVAL, "invalid_proxy", "'egressProxy' %s", what);
+    return err_fail(err, FAIL_INVALID_PROXY, "'egressProxy' %s", what);
 }
 
 /* A text or, where it is not there, NULL. */

@@ -18,8 +18,8 @@ static int put_error(struct request *req, const struct err *err)
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
     /* More sandboxes than the team may have: these clients know it by the status. */
-    bool quota = err->what && strcmp(err->what, "quota_exceeded") == 0;
-    unsigned status = quota ? 429 : reply_status_of(err);
+    bool quota = err->failure == FAIL_QUOTA_EXCEEDED;
+    unsigned status = quota ? 429 : failure_status(err->failure);
     jout_open(&j, NULL, '{');
     jout_uint(&j, "code", status);
     jout_str(&j, "message", err->msg[0] ? err->msg : "something went wrong inside the daemon");

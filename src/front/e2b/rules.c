@@ -13,7 +13,7 @@
 
 static int wrong(struct err *err, const char *what)
 {
-    return err_name(err, EINVAL, "invalid_field", "'rules' %s", what);
+    return err_fail(err, FAIL_INVALID_FIELD, "'rules' %s", what);
 }
 
 /* ---- hosts ---- */
@@ -68,7 +68,7 @@ static int set_value(struct binding *b, const char *value, struct err *err)
     if (!hole)
         return set(b, "value", value, err);
     if (strncmp(hole, SECRET, strlen(SECRET)) != 0)
-        return err_name(err, ENOTSUP, "not_supported",
+        return err_fail(err, FAIL_NOT_SUPPORTED,
                         "'rules' use something other than ${e2b.secrets.NAME}, which is not "
                         "supported by this server");
     return set_secret(b, value, hole, err);
@@ -145,7 +145,7 @@ static int sort(const json_t *rules, struct rule list[RULES_MAX], size_t *ret_n,
         if (n == RULES_MAX)
             return wrong(err, "name too many hosts");
         if (host_pattern(host, strlen(host), list[n].pattern) < 0)
-            return err_name(err, EINVAL, "invalid_field",
+            return err_fail(err, FAIL_INVALID_FIELD,
                             "'rules' are for hosts such as api.example.com or *.example.com, and "
                             "'%.64s' is none",
                             host);

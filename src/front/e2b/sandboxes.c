@@ -75,7 +75,7 @@ void e2b_put_listed(struct jout *j, const struct sandbox *s)
 
 static int not_found(struct err *err, const char *id)
 {
-    return err_name(err, ENOENT, "sandbox_not_found",
+    return err_fail(err, FAIL_SANDBOX_NOT_FOUND,
                     "Sandbox \"%.64s\" doesn't exist or you don't have access to it", id);
 }
 
@@ -94,15 +94,14 @@ static int read_texts(const json_t *object, const char *member, struct pairs *ou
     if (!v || json_is_null(v))
         return 0;
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be an object", member);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be an object", member);
     json_object_foreach((json_t *)(uintptr_t)v, name, value)
     {
         if (!json_is_string(value))
-            return err_name(err, EINVAL, "invalid_field", "'%s.%.64s' must be text", member, name);
+            return err_fail(err, FAIL_INVALID_FIELD, "'%s.%.64s' must be text", member, name);
         if (strncmp(name, E2B_PRIVATE_PREFIX, strlen(E2B_PRIVATE_PREFIX)) == 0)
-            return err_name(err, EINVAL, "invalid_field",
-                            "'%s.%.64s': names must not begin with '%s'", member, name,
-                            E2B_PRIVATE_PREFIX);
+            return err_fail(err, FAIL_INVALID_FIELD, "'%s.%.64s': names must not begin with '%s'",
+                            member, name, E2B_PRIVATE_PREFIX);
         if (pairs_add(out, name, json_string_value(value)) < 0)
             return err_set(err, ENOMEM, "cannot allocate a sandbox");
     }
@@ -115,7 +114,7 @@ int e2b_read_seconds(const json_t *object, const char *member, int64_t *ret_s, s
     if (!v || json_is_null(v))
         return 0;
     if (!json_is_integer(v))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be a whole number", member);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be a whole number", member);
     *ret_s = json_integer_value(v);
     return 1;
 }
@@ -125,7 +124,7 @@ static int refuse_missing_parts(const json_t *object, struct err *err)
     /* It needs a part that this server does not have: told, never pretended. Of 'mcp' there is nothing
      * to do here: the client itself starts the gateway, where the template has one. */
     if (!e2b_is_empty(json_object_get(object, "iam")))
-        return err_name(err, ENOTSUP, "not_supported", "'iam' is not supported by this server");
+        return err_fail(err, FAIL_NOT_SUPPORTED, "'iam' is not supported by this server");
     return 0;
 }
 
@@ -136,9 +135,9 @@ static int read_lifecycle(const json_t *object, struct sandbox_spec *spec, struc
     bool memory = !json_is_false(json_object_get(object, "autoPauseMemory"));
     bool wakes = json_is_true(json_object_get(json_object_get(object, "autoResume"), "enabled"));
     if (!memory && !pauses)
-        return err_name(err, EINVAL, "invalid_field", "autoPauseMemory needs autoPause");
+        return err_fail(err, FAIL_INVALID_FIELD, "autoPauseMemory needs autoPause");
     if (!memory && wakes)
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "autoResume needs the memory: autoPauseMemory must not be false");
     spec->on_timeout = !pauses ? END_DELETE : memory ? END_PAUSE : END_STOP;
     spec->wake = wakes ? WAKE_ALWAYS : WAKE_NEVER;
@@ -165,7 +164,7 @@ static int read_spec(struct request *req, const json_t *object, int64_t timeout_
     _cleanup_(template_done) struct template t = { 0 };
     const char *asked = json_string_value(json_object_get(object, "templateID"));
     if (!asked || !*asked)
-        return err_name(err, EINVAL, "missing_field", "templateID is required");
+        return err_fail(err, FAIL_MISSING_FIELD, "templateID is required");
     int r = find_template(req, asked, &t, spec, err);
     if (r >= 0)
         r = read_texts(object, "metadata", &spec->metadata, err);
@@ -178,7 +177,7 @@ static int read_spec(struct request *req, const json_t *object, int64_t timeout_
     if (r < 0)
         return r;
     if (timeout_s <= 0)
-        return err_name(err, EINVAL, "invalid_field", "Timeout must be greater than 0");
+        return err_fail(err, FAIL_INVALID_FIELD, "Timeout must be greater than 0");
     spec->timeout_ms = timeout_s * 1000;
     r = read_lifecycle(object, spec, err);
     if (r >= 0)
@@ -220,8 +219,8 @@ static int create(struct request *req, int64_t timeout_s, bool may_be_open, stru
     if (r >= 0)
         r = e2b_no_secret(err, snapshot ? e2b_snapshot_start(req, &from, &spec, &s, err)
                                         : sandbox_create(req->core, req->owner, &spec, &s, err));
-    if (r < 0 && err->what && strcmp(err->what, "image_not_found") == 0)
-        return err_name(err, ENOENT, "image_not_found", "template '%.64s' not found%s", spec.image,
+    if (r < 0 && err->failure == FAIL_IMAGE_NOT_FOUND)
+        return err_fail(err, FAIL_IMAGE_NOT_FOUND, "template '%.64s' not found%s", spec.image,
                         image_cure(spec.image));
     return r < 0 ? r : e2b_reply_sandbox(req, 201, &s);
 }

@@ -38,11 +38,11 @@ static int read_metadata(const json_t *object, struct pairs *out, struct err *er
     if (!v || json_is_null(v))
         return 0;
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field", "metadata must be an object");
+        return err_fail(err, FAIL_INVALID_FIELD, "metadata must be an object");
     json_object_foreach((json_t *)(uintptr_t)v, name, value)
     {
         if (!json_is_string(value))
-            return err_name(err, EINVAL, "invalid_field", "metadata must be text to text");
+            return err_fail(err, FAIL_INVALID_FIELD, "metadata must be text to text");
         if (pairs_add(out, name, json_string_value(value)) < 0)
             return err_set(err, ENOMEM, "cannot allocate a secret");
     }
@@ -58,7 +58,7 @@ int e2b_secret_create(struct request *req, struct err *err)
     const char *name = json_string_value(json_object_get(object, "name"));
     const char *value = json_string_value(json_object_get(object, "value"));
     if (r >= 0 && (!name || !value))
-        r = err_name(err, EINVAL, "missing_field", "name and value are required");
+        r = err_fail(err, FAIL_MISSING_FIELD, "name and value are required");
     if (r >= 0)
         r = read_metadata(object, &metadata, err);
     if (r >= 0)
@@ -74,7 +74,7 @@ int e2b_secret_update(struct request *req, struct err *err)
     int r = request_json(req, &object, err);
     const char *value = json_string_value(json_object_get(object, "value"));
     if (r >= 0 && !value)
-        r = err_name(err, EINVAL, "missing_field", "value is required");
+        r = err_fail(err, FAIL_MISSING_FIELD, "value is required");
     if (r >= 0)
         r = read_metadata(object, &metadata, err);
     if (r >= 0)
@@ -107,7 +107,7 @@ int e2b_secret_list(struct request *req, struct err *err)
     char *end = NULL;
     unsigned long limit = text ? strtoul(text, &end, 10) : LIMIT_MAX;
     if (text && (!*text || *end || limit < 1 || limit > LIMIT_MAX))
-        return err_name(err, EINVAL, "invalid_query", "limit must be from 1 to %d", LIMIT_MAX);
+        return err_fail(err, FAIL_INVALID_QUERY, "limit must be from 1 to %d", LIMIT_MAX);
     int r = secret_list(req->core, req->owner, &list, &n, err);
     if (r < 0)
         return r;
@@ -115,7 +115,7 @@ int e2b_secret_list(struct request *req, struct err *err)
         at++;
     if (after && at++ == n) {
         secret_list_free(list, n);
-        return err_name(err, EINVAL, "invalid_query", "nextToken is not one of this list");
+        return err_fail(err, FAIL_INVALID_QUERY, "nextToken is not one of this list");
     }
     jout_open(&j, NULL, '[');
     for (; at < n && given < limit; at++, given++)

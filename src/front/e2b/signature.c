@@ -61,15 +61,15 @@ int signature_check(struct request *req, const struct sandbox *s, const char *op
     if (token)
         return token_is(req->core, ENVD_TOKEN, s->id, token)
                    ? 0
-                   : err_name(err, EACCES, "unauthorized", "invalid access token");
+                   : err_fail(err, FAIL_UNAUTHORIZED, "invalid access token");
     if (e2b_is_open(s))
         return 0;
     if (!uri_param(&req->uri, "signature"))
-        return err_name(err, EACCES, "unauthorized", "missing signature query parameter");
+        return err_fail(err, FAIL_UNAUTHORIZED, "missing signature query parameter");
     if (!matches(req, op, s->id))
-        return err_name(err, EACCES, "unauthorized", "invalid signature");
+        return err_fail(err, FAIL_UNAUTHORIZED, "invalid signature");
     if (expires && strtoll(expires, NULL, 10) < clock_now_ms() / 1000)
-        return err_name(err, EACCES, "unauthorized", "signature is already expired");
+        return err_fail(err, FAIL_UNAUTHORIZED, "signature is already expired");
     return 0;
 }
 
@@ -80,15 +80,15 @@ int signature_find(struct request *req, const char *op, char ret_id[ID_SIZE], st
     size_t n = 0, len = strlen(param(req, "path")) + strlen(param(req, "username"));
     if (strlen(param(req, "signature")) == SIGNATURE_LEN && sandbox_ids(req->core, &ids, &n) >= 0 &&
         !budget_spend(&budget, n * (1 + len / HASH_BYTES), clock_mono_us()))
-        return err_name(err, EBUSY, "too_many_requests",
-                        "too many links that name no sandbox are being looked up; try again, or "
-                        "send the header E2b-Sandbox-Id");
+        return err_fail_as(err, EBUSY, FAIL_TOO_MANY_REQUESTS,
+                           "too many links that name no sandbox are being looked up; try again, or "
+                           "send the header E2b-Sandbox-Id");
     for (size_t i = 0; i < n; i++) {
         if (!matches(req, op, ids[i]))
             continue;
         memcpy(ret_id, ids[i], ID_SIZE);
         return 0;
     }
-    return err_name(err, EACCES, "unauthorized",
+    return err_fail(err, FAIL_UNAUTHORIZED,
                     "the link names no sandbox, and is signed for none that is here");
 }

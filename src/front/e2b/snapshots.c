@@ -108,7 +108,7 @@ int e2b_sandbox_snapshot(struct request *req, struct err *err)
         return r;
     const char *asked = json_string_value(json_object_get(object, "name"));
     if (asked && (bare(req, asked, name) < 0 || !name_valid(name)))
-        return err_name(err, EINVAL, "invalid_field", "'name' is not a name for a snapshot");
+        return err_fail(err, FAIL_INVALID_FIELD, "'name' is not a name for a snapshot");
     if (pairs_add(&metadata, MARK, name) < 0)
         return err_set(err, ENOMEM, "cannot allocate a snapshot");
     const struct checkpoint_ask ask = { .reason = "asked", .metadata = &metadata, .memory = true };
@@ -176,10 +176,9 @@ static int read_fork(struct request *req, int64_t *ret_seconds, int64_t *ret_cou
     if (r >= 0)
         r = e2b_read_seconds(object, "count", ret_count, err);
     if (r >= 0 && *ret_seconds <= 0)
-        return err_name(err, EINVAL, "invalid_field", "Timeout must be greater than 0");
+        return err_fail(err, FAIL_INVALID_FIELD, "Timeout must be greater than 0");
     if (r >= 0 && (*ret_count < 1 || *ret_count > CHECKPOINT_FORKS_MAX))
-        return err_name(err, EINVAL, "invalid_field", "count must be 1 to %d",
-                        CHECKPOINT_FORKS_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "count must be 1 to %d", CHECKPOINT_FORKS_MAX);
     return r;
 }
 

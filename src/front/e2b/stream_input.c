@@ -31,12 +31,11 @@ static int take(struct input *in, const Process__StreamInputRequest *m, struct e
     switch (m->event_case) {
     case PROCESS__STREAM_INPUT_REQUEST__EVENT_START:
         if (in->proc)
-            return err_name(err, EINVAL, "invalid_request", "a process is named already");
+            return err_fail(err, FAIL_INVALID_REQUEST, "a process is named already");
         return envd_select_process(&in->envd, m->start->process, &in->proc, &in->pty, err);
     case PROCESS__STREAM_INPUT_REQUEST__EVENT_DATA: {
         if (!in->proc)
-            return err_name(err, EINVAL, "invalid_request",
-                            "the first message must name the process");
+            return err_fail(err, FAIL_INVALID_REQUEST, "the first message must name the process");
         int r = envd_input_bytes(m->data->input, in->pty, &b, err);
         return r < 0 ? r
                      : process_write(in->envd.core, &in->envd.s, in->proc, b->data, b->len, err);
@@ -45,7 +44,7 @@ static int take(struct input *in, const Process__StreamInputRequest *m, struct e
     case PROCESS__STREAM_INPUT_REQUEST__EVENT__NOT_SET:
     case _PROCESS__STREAM_INPUT_REQUEST__EVENT__CASE_IS_INT_SIZE: break;
     }
-    return err_name(err, EINVAL, "missing_field", "a message has no event");
+    return err_fail(err, FAIL_MISSING_FIELD, "a message has no event");
 }
 
 static int on_message(void *arg, unsigned flags, const char *p, size_t n)
@@ -57,7 +56,7 @@ static int on_message(void *arg, unsigned flags, const char *p, size_t n)
         return 0;
     }
     if (flags)
-        return err_name(&in->err, EINVAL, "invalid_request", "a message is compressed");
+        return err_fail(&in->err, FAIL_INVALID_REQUEST, "a message is compressed");
     int r = connect_decode(in->call.json, p, n, &process__stream_input_request__descriptor, &m,
                            &in->err);
     if (r < 0)
@@ -91,8 +90,8 @@ static int sink_write(struct request *req, const char *p, size_t n, struct err *
         return 0;
     int r = envelopes_feed(&in->envelopes, p, n, on_message, in);
     in->failed = r < 0;
-    if (r < 0 && !in->err.what && !in->err.msg[0])
-        (void)err_name(&in->err, EINVAL, "invalid_request", "a message is too long");
+    if (r < 0 && !in->err.failure && !in->err.msg[0])
+        (void)err_fail(&in->err, FAIL_INVALID_REQUEST, "a message is too long");
     return 0;
 }
 
@@ -120,7 +119,7 @@ static int answer_next(void *arg, struct buf *out)
     a->told = true;
     int r = connect_put(out, a->json, &none.base);
     if (r >= 0)
-        r = connect_put_end(out, CONNECT_OK, NULL);
+        r = connect_put_end(out, RPC_OK, NULL);
     return r < 0 ? r : 1;
 }
 
@@ -130,11 +129,11 @@ int envd_process_stream_input(struct request *req, struct err *err)
     struct input *in = req->sink;
     if (!in->failed && envelopes_end(&in->envelopes) < 0) {
         in->failed = true;
-        (void)err_name(&in->err, EINVAL, "invalid_request", "the body ends in a message");
+        (void)err_fail(&in->err, FAIL_INVALID_REQUEST, "the body ends in a message");
     }
     if (!in->failed && !in->proc) {
         in->failed = true;
-        (void)err_name(&in->err, EINVAL, "missing_field", "no message names the process");
+        (void)err_fail(&in->err, FAIL_MISSING_FIELD, "no message names the process");
     }
     if (in->failed)
         return envd_fail(&in->envd, &in->call, &in->err);

@@ -29,7 +29,7 @@ const char *e2b_image_name(const char *image)
 
 static int wrong(struct err *err, const char *member, const char *what)
 {
-    return err_name(err, EINVAL, "invalid_field", "'%s' must be %s", member, what);
+    return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be %s", member, what);
 }
 
 /* NULL: not there, or null. */
@@ -74,7 +74,7 @@ static int read_steps(const json_t *list, struct e2b_build_body *body, struct er
     if (list && !json_is_null(list) && !json_is_array(list))
         return wrong(err, "steps", "a list");
     if (n > STEPS_MAX)
-        return err_name(err, EINVAL, "invalid_field", "a template may have %d steps", STEPS_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "a template may have %d steps", STEPS_MAX);
     body->steps = calloc(n + 1, sizeof(*body->steps));
     body->args = calloc(ARGS_MAX + 1, sizeof(*body->args));
     if (!body->steps || !body->args)
@@ -109,7 +109,7 @@ static int read_registry(const json_t *v, struct build_recipe *recipe, struct er
         return read_text(v, "serviceAccountJson", &recipe->password, err);
     }
     if (type && strcmp(type, "aws") == 0)
-        return err_name(err, ENOTSUP, "not_supported",
+        return err_fail(err, FAIL_NOT_SUPPORTED,
                         "this server does not sign in at AWS itself; give the user name AWS and "
                         "the password that `aws ecr get-login-password` prints");
     return wrong(err, "fromImageRegistry", "of the type registry, gcp or aws");
@@ -129,7 +129,7 @@ static int read_template(struct request *req, const char *name, struct template_
     template_done(&t);
     return recipe->template || recipe->image
                ? 0
-               : err_name(err, ENOENT, "template_not_found", "template '%.128s' not found%s", name,
+               : err_fail(err, FAIL_TEMPLATE_NOT_FOUND, "template '%.128s' not found%s", name,
                           image_cure(name));
 }
 
@@ -143,7 +143,7 @@ static int read_base(struct request *req, const json_t *object, struct template_
     if (r < 0)
         return r;
     if ((image && *image) == (template && *template))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "exactly one of 'fromImage' and 'fromTemplate' must be given");
     if (template && *template)
         return read_template(req, template, recipe, err);

@@ -22,9 +22,8 @@ static int read_number(const json_t *object, const char *member, json_int_t min,
         return 0;
     json_int_t n = json_integer_value(v);
     if (!json_is_integer(v) || n < min || n > max)
-        return err_name(err, EINVAL, "invalid_field",
-                        "'%s' must be a whole number from %lld to %lld", member, (long long)min,
-                        (long long)max);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be a whole number from %lld to %lld",
+                        member, (long long)min, (long long)max);
     *ret_v = (uint64_t)n;
     return 0;
 }
@@ -35,13 +34,12 @@ static int add_tag(struct template_build *b, const char *tag, struct err *err)
         if (strcmp(b->tags[i], tag) == 0)
             return 0;
     if (!e2b_tag_valid(tag))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "the tag '%.64s' must be at most %d lower-case letters, digits, '-', '_' "
                         "or '.'",
                         tag, NAME_MAX_LEN);
     if (b->n_tags == TEMPLATE_TAGS_MAX)
-        return err_name(err, EINVAL, "invalid_field", "a build may have %d tags",
-                        TEMPLATE_TAGS_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "a build may have %d tags", TEMPLATE_TAGS_MAX);
     (void)snprintf(b->tags[b->n_tags++], sizeof(b->tags[0]), "%s", tag);
     return 0;
 }
@@ -52,7 +50,7 @@ static int read_tags(const json_t *object, const struct e2b_name *name, struct t
     const json_t *list = json_object_get(object, "tags");
     int r = name->tag[0] ? add_tag(b, name->tag, err) : 0;
     if (list && !json_is_null(list) && !json_is_array(list))
-        return err_name(err, EINVAL, "invalid_field", "'tags' must be a list of texts");
+        return err_fail(err, FAIL_INVALID_FIELD, "'tags' must be a list of texts");
     for (size_t i = 0; i < json_array_size(list) && r >= 0; i++) {
         const char *tag = json_string_value(json_array_get(list, i));
         r = add_tag(b, tag ? tag : "", err);
@@ -120,7 +118,7 @@ int e2b_build_request(struct request *req, struct err *err)
 
 int e2b_build_request_old(struct request *req, struct err *err)
 {
-    return err_name(err, ENOTSUP, "not_supported",
+    return err_fail(err, FAIL_NOT_SUPPORTED,
                     "builds from a Dockerfile that the client pushes to a registry are not "
                     "supported; build with Template.fromDockerfile, or `warren image build`");
 }
@@ -157,8 +155,7 @@ static int read_level(const struct request *req, enum build_log_level *ret_level
             *ret_level = (enum build_log_level)i;
             return 0;
         }
-    return text ? err_name(err, EINVAL, "invalid_query",
-                           "'level' must be debug, info, warn or error")
+    return text ? err_fail(err, FAIL_INVALID_QUERY, "'level' must be debug, info, warn or error")
                 : 0;
 }
 

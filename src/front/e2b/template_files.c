@@ -62,7 +62,7 @@ int e2b_template_files(struct request *req, struct err *err)
     if (r < 0)
         return r;
     if (!upload_hash_valid(req->args[1]))
-        return err_name(err, EINVAL, "invalid_field", "the hash of files must be hex digits");
+        return err_fail(err, FAIL_INVALID_FIELD, "the hash of files must be hex digits");
     return reply_link(req, name.name, req->args[1],
                       upload_exists(req->core, req->owner, req->args[1]));
 }
@@ -78,9 +78,9 @@ static int check_link(const struct request *req, const char **ret_owner, struct 
         strspn(until, "0123456789") != strlen(until) || !upload_hash_valid(req->args[1]) ||
         token_text(subject, sizeof(subject), team, req->args[1], until) < 0 ||
         !token_is(req->core, PURPOSE, subject, token))
-        return err_name(err, EACCES, "unauthorized", "this is not a link for uploads");
+        return err_fail(err, FAIL_UNAUTHORIZED, "this is not a link for uploads");
     if (strtoll(until, NULL, 10) < clock_now_ms() / 1000)
-        return err_name(err, EACCES, "unauthorized", "the link for uploads has expired");
+        return err_fail(err, FAIL_UNAUTHORIZED, "the link for uploads has expired");
     *ret_owner = team;
     return 0;
 }

@@ -45,7 +45,7 @@ int e2b_name_parse(const struct request *req, const char *text, struct e2b_name 
     if ((slash && !name_valid(name.team)) || !name_valid(name.name) ||
         name.name[strspn(name.name, NAME_CHARS)] ||
         (text[strcspn(text, ":")] && !e2b_tag_valid(name.tag)))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "a template's name must be at most %d lower-case letters, digits, '-' or "
                         "'_', a letter or digit first; a tag may follow a colon",
                         NAME_MAX_LEN);
@@ -60,7 +60,7 @@ int e2b_name_own(const struct request *req, const char *text, struct e2b_name *r
 {
     int r = e2b_name_parse(req, text, ret_name, err);
     if (r >= 0 && ret_name->team[0])
-        r = err_name(err, EPERM, "forbidden",
+        r = err_fail(err, FAIL_FORBIDDEN,
                      "the name '%s' is another team's; leave the team out to use your own",
                      ret_name->ref);
     return r;
@@ -68,7 +68,7 @@ int e2b_name_own(const struct request *req, const char *text, struct e2b_name *r
 
 static int unknown(struct err *err, const struct e2b_name *name)
 {
-    return err_name(err, ENOENT, "template_not_found", "template '%s%s%s' not found", name->ref,
+    return err_fail(err, FAIL_TEMPLATE_NOT_FOUND, "template '%s%s%s' not found", name->ref,
                     name->tag[0] ? ":" : "", name->tag);
 }
 
@@ -94,7 +94,7 @@ static int put_tag(struct request *req, struct template *t, const char *name, co
     char full[TEMPLATE_NAME_SIZE];
     (void)snprintf(full, sizeof(full), "%s:%s", name, tag);
     if (!e2b_tag_valid(tag) || !template_name_normal(full, t->name))
-        return err_name(err, EINVAL, "invalid_field", "'%.64s' is no tag", tag);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%.64s' is no tag", tag);
     free(t->spec.template);
     t->spec.template = strdup(t->name);
     if (!t->spec.template)
@@ -123,7 +123,7 @@ static int read_ask(struct request *req, const char *member, json_t **ret_object
     }
     *ret_tags = list;
     return good ? 0
-                : err_name(err, EINVAL, "invalid_field", "'tags' must be a list of 1 to %d tags",
+                : err_fail(err, FAIL_INVALID_FIELD, "'tags' must be a list of 1 to %d tags",
                            TEMPLATE_TAGS_MAX);
 }
 
@@ -166,7 +166,7 @@ int e2b_tags_remove(struct request *req, struct err *err)
         (void)snprintf(name.tag, sizeof(name.tag), "%s",
                        json_string_value(json_array_get(tags, i)));
         if (strcmp(name.tag, TEMPLATE_TAG) == 0)
-            return err_name(err, EINVAL, "invalid_field",
+            return err_fail(err, FAIL_INVALID_FIELD,
                             "the tag '" TEMPLATE_TAG "' cannot be removed; delete the template");
         r = get_own(req, &name, &t, err);
         if (r >= 0)

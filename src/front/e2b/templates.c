@@ -176,7 +176,7 @@ int e2b_template_list(struct request *req, struct err *err)
 
 static int not_found(struct err *err, const char *name)
 {
-    return err_name(err, ENOENT, "template_not_found", "template '%.128s' not found", name);
+    return err_fail(err, FAIL_TEMPLATE_NOT_FOUND, "template '%.128s' not found", name);
 }
 
 int e2b_template_get(struct request *req, struct err *err)
@@ -304,7 +304,7 @@ int e2b_template_patch(struct request *req, struct err *err)
         return r;
     const json_t *v = json_object_get(object, "public");
     if (v && !json_is_null(v) && !json_is_boolean(v))
-        return err_name(err, EINVAL, "invalid_field", "'public' must be true or false");
+        return err_fail(err, FAIL_INVALID_FIELD, "'public' must be true or false");
     if (json_is_boolean(v))
         r = publish(req, &g, name.name, json_is_true(v), err);
     else

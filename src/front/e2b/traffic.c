@@ -28,14 +28,14 @@ int e2b_read_traffic(const json_t *network, struct sandbox_spec *spec, struct er
     const json_t *public = json_object_get(network, "allowPublicTraffic");
     const json_t *mask = json_object_get(network, "maskRequestHost");
     if (public && !json_is_boolean(public) && !json_is_null(public))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'network.allowPublicTraffic' must be true or false");
     if (json_is_boolean(public))
         spec->preview = json_is_true(public) ? PREVIEW_PUBLIC : PREVIEW_PRIVATE;
     if (!mask || json_is_null(mask))
         return 0;
     if (!json_is_string(mask) || !is_host(json_string_value(mask)))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'network.maskRequestHost' must be a host, such as localhost:${PORT}");
     return pairs_add(&spec->metadata, PREVIEWS_HOST, json_string_value(mask)) < 0
                ? err_set(err, ENOMEM, "cannot allocate a sandbox")

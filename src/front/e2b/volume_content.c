@@ -34,9 +34,9 @@ static int content_enter(struct request *req, struct content *ret_c, struct err 
     const char *path = uri_param(&req->uri, "path");
     if (!given || strncasecmp(given, BEARER, strlen(BEARER)) != 0 || !id_valid(req->args[0]) ||
         !token_is(req->core, VOLUME_TOKEN, req->args[0], given + strlen(BEARER)))
-        return err_name(err, EACCES, "unauthorized", "the token is not that of this volume");
+        return err_fail(err, FAIL_UNAUTHORIZED, "the token is not that of this volume");
     if (!path || strlen(path) >= PATH_LEN_MAX)
-        return err_name(err, EINVAL, "invalid_query", "path is required, of at most %d bytes",
+        return err_fail(err, FAIL_INVALID_QUERY, "path is required, of at most %d bytes",
                         PATH_LEN_MAX - 1);
     int r = volume_enter(req->core, NULL, req->args[0], &ret_c->s, err);
     if (r < 0)
@@ -49,10 +49,10 @@ static int content_enter(struct request *req, struct content *ret_c, struct err 
 /* What went wrong on the way is no sandbox's end, which these errors would be taken for. */
 static int content_fail(int r, struct err *err)
 {
-    if (err->what && strcmp(err->what, "no_space") == 0)
-        return err_name(err, ENOSPC, "no_space", "the volume is full");
+    if (err->failure == FAIL_NO_SPACE)
+        return err_fail(err, FAIL_NO_SPACE, "the volume is full");
     if (r == -ENOTCONN || r == -ECONNRESET || r == -ESRCH)
-        return err_name(err, EBUSY, "volume_in_use", "the way to the volume was cut; try again");
+        return err_fail(err, FAIL_VOLUME_IN_USE, "the way to the volume was cut; try again");
     return r;
 }
 
@@ -115,7 +115,7 @@ static const struct {
 static int take_right(struct rights *rights, int i, int64_t value, struct err *err)
 {
     if (value < 0 || (uint64_t)value > right_rows[i].max)
-        return err_name(err, EINVAL, "invalid_query", "%s must be a whole number from 0 to %llu",
+        return err_fail(err, FAIL_INVALID_QUERY, "%s must be a whole number from 0 to %llu",
                         right_rows[i].name, (unsigned long long)right_rows[i].max);
     rights->value[i] = (uint64_t)value;
     rights->has[i] = true;
@@ -249,7 +249,7 @@ static int read_depth(const struct request *req, uint64_t *ret_depth, struct err
     char *end = NULL;
     *ret_depth = text && strlen(text) < 8 ? strtoull(text, &end, 10) : 1;
     if (text && (!end || *end || *ret_depth < 1 || *ret_depth > DEPTH_MAX))
-        return err_name(err, EINVAL, "invalid_query", "depth must be from 1 to %d", DEPTH_MAX);
+        return err_fail(err, FAIL_INVALID_QUERY, "depth must be from 1 to %d", DEPTH_MAX);
     return 0;
 }
 
@@ -360,7 +360,7 @@ static int write_begin(struct request *req, struct err *err)
     if (!w)
         return err_set(err, ENOMEM, "cannot allocate a write");
     if (coding && strcasecmp(coding, "identity") != 0)
-        return err_name(err, EINVAL, "not_supported", "Content-Encoding must be identity");
+        return err_fail_as(err, EINVAL, FAIL_NOT_SUPPORTED, "Content-Encoding must be identity");
     int r = content_enter(req, &w->c, err);
     if (r >= 0)
         r = request_param_bool(req, "force", &force, err);

@@ -39,11 +39,10 @@ int e2b_volume_create(struct request *req, struct err *err)
         return r;
     const char *name = json_string_value(json_object_get(object, "name"));
     if (!name)
-        return err_name(err, EINVAL, "missing_field", "name is required");
+        return err_fail(err, FAIL_MISSING_FIELD, "name is required");
     r = volume_create(req->core, req->owner, name, VOLUME_SIZE_MB * MIB, &v, err);
-    if (r < 0 && err->what && strcmp(err->what, "name_taken") == 0)
-        return err_name(err, EINVAL, "invalid_field", "Volume with name '%.63s' already exists",
-                        name);
+    if (r < 0 && err->failure == FAIL_NAME_TAKEN)
+        return err_fail(err, FAIL_INVALID_FIELD, "Volume with name '%.63s' already exists", name);
     return r < 0 ? r : reply_volume(req, 201, &v);
 }
 
@@ -84,14 +83,14 @@ int e2b_read_mounts(const json_t *object, struct sandbox_spec *spec, struct err 
     if (!list || json_is_null(list))
         return 0;
     if (!json_is_array(list))
-        return err_name(err, EINVAL, "invalid_field", "'volumeMounts' must be a list");
+        return err_fail(err, FAIL_INVALID_FIELD, "'volumeMounts' must be a list");
     int r = 0;
     for (size_t i = 0; i < json_array_size(list) && r >= 0; i++) {
         const json_t *m = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(m, "name"));
         const char *path = json_string_value(json_object_get(m, "path"));
         if (!name || !path)
-            return err_name(err, EINVAL, "invalid_field",
+            return err_fail(err, FAIL_INVALID_FIELD,
                             "each of 'volumeMounts' needs a name and a path");
         r = spec_add_mount(spec, name, path, false, err);
     }

@@ -89,7 +89,7 @@ static int next(void *arg, struct buf *out)
     bool last = left_ms < wait_ms;
     if (left_ms <= 0) {
         w->ended = true;
-        int end = connect_put_end(out, CONNECT_DEADLINE_EXCEEDED, "the watch's time has passed");
+        int end = connect_put_end(out, RPC_DEADLINE_EXCEEDED, "the watch's time has passed");
         return end < 0 ? end : 1;
     }
     int r = file_next(w->call, last ? (int)left_ms : wait_ms, w->fd, &ev, &err);
@@ -97,9 +97,9 @@ static int next(void *arg, struct buf *out)
         r = last ? 0 : put_keepalive(w, out);
         return r < 0 ? r : 1;
     }
-    if (r < 0 && err.what && strcmp(err.what, "file_not_found") == 0) { /* it was removed */
+    if (r < 0 && err.failure == FAIL_FILE_NOT_FOUND) { /* it was removed */
         w->ended = true;
-        r = connect_put_end(out, CONNECT_OK, NULL);
+        r = connect_put_end(out, RPC_OK, NULL);
         return r < 0 ? r : 1;
     }
     if (r < 0)

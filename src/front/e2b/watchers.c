@@ -54,7 +54,7 @@ static uint64_t number_of(const char *id)
 
 static int not_found(const char *id, struct err *err)
 {
-    return err_name(err, ENOENT, "watch_not_found", "watcher with id %.64s not found", id);
+    return err_fail(err, FAIL_WATCH_NOT_FOUND, "watcher with id %.64s not found", id);
 }
 
 /* ---- events ---- */

@@ -36,18 +36,18 @@ int fields_parse(const char *p, size_t n, json_t **ret_object, struct err *err)
         return *ret_object ? 0 : err_set(err, ENOMEM, "cannot allocate an object");
     }
     if (n > SCAN_ABOVE && count_values(p, n) > VALUES_MAX)
-        return err_name(err, E2BIG, "invalid_json", "the body has over %d values", VALUES_MAX);
+        return err_fail_as(err, E2BIG, FAIL_INVALID_JSON, "the body has over %d values",
+                           VALUES_MAX);
     if (!json_shallow(p, n))
-        return err_name(err, E2BIG, "invalid_json", "the body is nested over %d deep",
-                        JSON_SHALLOW_MAX);
+        return err_fail_as(err, E2BIG, FAIL_INVALID_JSON, "the body is nested over %d deep",
+                           JSON_SHALLOW_MAX);
     json_t *v = json_loadb(p, n, JSON_REJECT_DUPLICATES, &at);
     if (!v)
-        return err_name(err, EINVAL, "invalid_json",
-                        "the body is not JSON: %s (line %d, column %d)", at.text, at.line,
-                        at.column);
+        return err_fail(err, FAIL_INVALID_JSON, "the body is not JSON: %s (line %d, column %d)",
+                        at.text, at.line, at.column);
     if (!json_is_object(v)) {
         json_decref(v);
-        return err_name(err, EINVAL, "invalid_json", "the body must be a JSON object");
+        return err_fail(err, FAIL_INVALID_JSON, "the body must be a JSON object");
     }
     *ret_object = v;
     return 0;
@@ -66,8 +66,8 @@ int fields_decode(const json_t *object, const struct field *fields, size_t n, vo
         while (i < n && strcmp(fields[i].name, name) != 0)
             i++;
         if (i == n)
-            return err_name(err, EINVAL, "unknown_field", "there is no member '%.*s' here",
-                            NAME_SHOWN, name);
+            return err_fail(err, FAIL_UNKNOWN_FIELD, "there is no member '%.*s' here", NAME_SHOWN,
+                            name);
         seen |= UINT32_C(1) << i;
         if (json_is_null(v) && fields[i].null_ok)
             continue;
@@ -81,15 +81,15 @@ int fields_decode(const json_t *object, const struct field *fields, size_t n, vo
 
 static int refuse(const struct field *f, struct err *err, const char *must)
 {
-    return err_name(err, EINVAL, "invalid_field", "'%s' must be %s", f->name, must);
+    return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be %s", f->name, must);
 }
 
 static int number(const json_t *v, const struct field *f, double *ret_v, struct err *err)
 {
     double d = json_is_number(v) ? json_number_value(v) : NAN;
     if (!(d >= f->min && d <= f->max)) /* NaN too */
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be a number from %g to %.15g",
-                        f->name, f->min, f->max);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be a number from %g to %.15g", f->name,
+                        f->min, f->max);
     *ret_v = d;
     return 0;
 }
@@ -112,7 +112,7 @@ int as_text(const json_t *v, const struct field *f, void *at, struct err *err)
         return refuse(f, err, "text");
     size_t n = json_string_length(v);
     if (f->max > 0 && (double)n > f->max)
-        return err_name(err, EINVAL, "invalid_field", "'%s' is over %.0f bytes", f->name, f->max);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' is over %.0f bytes", f->name, f->max);
     char *s = strdup(json_string_value(v));
     if (!s)
         return err_set(err, ENOMEM, "cannot allocate '%s'", f->name);
@@ -186,7 +186,7 @@ int as_choice(const json_t *v, const struct field *f, void *at, struct err *err)
         if (n > 0 && (size_t)n < sizeof(list) - len)
             len += (size_t)n;
     }
-    return err_name(err, EINVAL, "invalid_field", "'%s' must be one of %s", f->name, list);
+    return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be one of %s", f->name, list);
 }
 
 int as_texts(const json_t *v, const struct field *f, void *at, struct err *err)
@@ -218,7 +218,7 @@ int as_pairs(const json_t *v, const struct field *f, void *at, struct err *err)
     if (!json_is_object(v))
         return refuse(f, err, "an object of texts");
     if (json_object_size(v) > FIELD_PAIRS_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'%s' has over %d members", f->name,
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' has over %d members", f->name,
                         FIELD_PAIRS_MAX);
     json_object_foreach((json_t *)(uintptr_t)v, name, value)
     {

@@ -76,10 +76,10 @@ void metrics_request(struct metrics *m, const struct route *route, unsigned stat
         histogram_add(&m->by_route[route - m->routes], us);
 }
 
-void metrics_failure(struct metrics *m, size_t code)
+void metrics_failure(struct metrics *m, enum failure failure)
 {
-    if (code < METRICS_CODES_MAX)
-        atomic_fetch_add_explicit(&m->failures[code], 1, memory_order_relaxed);
+    failure = failure_is_told(failure) ? failure : FAIL_NONE;
+    atomic_fetch_add_explicit(&m->failures[failure], 1, memory_order_relaxed);
 }
 
 /* ---- the text ---- */
@@ -195,12 +195,11 @@ static int put_requests(struct metrics *m, struct buf *out)
 static int put_failures(struct metrics *m, struct buf *out)
 {
     static const char name[] = "warren_errors_total";
-    unsigned status;
-    const char *code;
     int r = metrics_put_head(out, name, "counter", "Requests refused or failed, by error code.");
-    for (size_t i = 0; r >= 0 && (code = reply_code(i, &status)); i++)
-        r = buf_printf(out, "%s{code=\"%s\"} %" PRIu64 "\n", name, code,
-                       atomic_load_explicit(&m->failures[i], memory_order_relaxed));
+    for (enum failure f = FAIL_NONE; r >= 0 && f < FAILURES_END; f++)
+        if (failure_is_told(f))
+            r = buf_printf(out, "%s{code=\"%s\"} %" PRIu64 "\n", name, failure_name(f),
+                           atomic_load_explicit(&m->failures[f], memory_order_relaxed));
     return r;
 }
 

@@ -14,7 +14,6 @@
 #include "front/http/route.h"
 
 #define METRICS_BUCKETS 14
-#define METRICS_CODES_MAX 256
 
 struct histogram {
     _Atomic uint64_t buckets[METRICS_BUCKETS + 1]; /* not cumulative; the last is +Inf */
@@ -25,7 +24,7 @@ struct metrics {
     _Atomic uint64_t requests[6]; /* by status class: [2] is 2xx; [0] cut off before an answer */
     _Atomic int64_t in_flight;
     _Atomic uint64_t rate_limited;
-    _Atomic uint64_t failures[METRICS_CODES_MAX]; /* by the code's place (reply_code) */
+    _Atomic uint64_t failures[FAILURES_END];
     const _Atomic uint64_t *keeper_restarts;
     const struct route *routes;
     size_t nroutes;
@@ -40,6 +39,6 @@ void metrics_done(struct metrics *m);
 void histogram_add(struct histogram *h, int64_t us);
 /* An answer, or the end of a stream. route NULL: it led nowhere. */
 void metrics_request(struct metrics *m, const struct route *route, unsigned status, int64_t us);
-void metrics_failure(struct metrics *m, size_t code);
+void metrics_failure(struct metrics *m, enum failure failure);
 int metrics_text(struct metrics *m, struct core *core, const struct connections_counts *connections,
                  struct buf *out);

@@ -69,7 +69,7 @@ int multipart_new(const char *type, const struct multipart_sink *sink, void *arg
     char boundary[MULTIPART_BOUNDARY_MAX + 1];
     if (!type || strncasecmp(type, "multipart/", 10) != 0 ||
         parameter(type, "boundary", boundary, sizeof(boundary)) <= 0 || !boundary[0])
-        return err_name(err, EINVAL, "invalid_request",
+        return err_fail(err, FAIL_INVALID_REQUEST,
                         "the body must be multipart, with a boundary in its Content-Type");
     struct multipart *m = calloc(1, sizeof(*m));
     if (!m)
@@ -95,7 +95,8 @@ void multipart_free(struct multipart *m)
 
 static int malformed(struct err *err, const char *why)
 {
-    return err_name(err, EBADMSG, "invalid_request", "the multipart body is malformed: %s", why);
+    return err_fail_as(err, EBADMSG, FAIL_INVALID_REQUEST, "the multipart body is malformed: %s",
+                       why);
 }
 
 /* "Name: value CR LF ..." becomes "Name NUL value NUL ... NUL" in place. */

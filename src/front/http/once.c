@@ -25,7 +25,7 @@ static int check_name(const char *name, struct err *err)
     for (size_t i = 0; i < n; i++)
         plain = plain && name[i] > ' ' && name[i] < 0x7f;
     if (!plain)
-        return err_name(err, EINVAL, "invalid_request",
+        return err_fail(err, FAIL_INVALID_REQUEST,
                         "Idempotency-Key must be 1 to %d visible ASCII characters, such as a UUID",
                         NAME_MAX_BYTES);
     return 0;
@@ -70,7 +70,7 @@ int once_begin(struct request *req, const struct once_route *routes, size_t n, s
     if (r < 0)
         return r;
     if (request_accepts(req, "application/x-ndjson"))
-        return err_name(err, EINVAL, "invalid_request",
+        return err_fail(err, FAIL_INVALID_REQUEST,
                         "an answer that streams cannot be given twice: leave out Idempotency-Key "
                         "or 'Accept: application/x-ndjson'");
     _cleanup_(buf_done) struct buf ask = BUF_INIT(ASK_MAX);

@@ -342,8 +342,8 @@ int relay_write(struct relay *r, const char *p, size_t n, struct err *err)
         k = step(r);
     /* The answer is sent after the body: one that does not wait, nor fit, would block both for ever. */
     if (k >= 0 && r->piece_len > 0 && !r->ended)
-        return err_name(err, EPROTO, "port_closed",
-                        "the port answers while it is still being asked, and at length");
+        return err_fail_as(err, EPROTO, FAIL_PORT_CLOSED,
+                           "the port answers while it is still being asked, and at length");
     r->piece_len = 0;
     return k < 0 ? err_set(err, -k, "the request could not be passed on") : 0;
 }

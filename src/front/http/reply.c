@@ -13,148 +13,6 @@
 #define PASSED_MAX (64 * 1024)            /* headers of a relayed answer */
 #define STREAM_PENDING_MAX (1024u * 1024) /* a frame of output, every byte of it escaped */
 
-/* The API's error codes; docs/api.md has the same table. */
-static const struct {
-    const char *what;
-    unsigned status;
-} statuses[] = {
-    { "invalid_json", 400 },
-    { "invalid_field", 400 },
-    { "invalid_network", 400 },
-    { "invalid_binding", 400 },
-    { "invalid_proxy", 400 },
-    { "unknown_field", 400 },
-    { "missing_field", 400 },
-    { "invalid_query", 400 },
-    { "invalid_path", 400 },
-    { "invalid_request", 400 },
-    { "invalid_image", 400 },
-    { "invalid_reference", 400 },
-    { "unsupported_platform", 400 },
-    { "invalid_archive", 400 },
-    { "invalid_dockerfile", 400 },
-    { "invalid_pattern", 400 },
-    { "not_a_directory", 400 },
-    { "is_a_directory", 400 },
-    { "not_a_file", 400 },
-    { "name_too_long", 400 },
-    { "too_many_links", 400 },
-    { "not_supported", 400 },
-    { "too_many_entries", 400 },
-    { "file_too_large", 400 },
-    { "program_not_found", 400 },
-    { "program_not_executable", 400 },
-    { "workdir_not_found", 400 },
-    { "user_not_found", 400 },
-    { "argument_too_large", 400 },
-    { "unauthorized", 401 },
-    { "forbidden", 403 },
-    { "quota_exceeded", 403 },
-    { "permission_denied", 403 },
-    { "read_only", 403 },
-    { "not_found", 404 },
-    { "file_not_found", 404 },
-    { "xattr_not_found", 404 },
-    { "watch_not_found", 404 },
-    { "sandbox_not_found", 404 },
-    { "sandbox_gone", 404 },
-    { "process_not_found", 404 },
-    { "image_not_found", 404 },
-    { "key_not_found", 404 },
-    { "team_not_found", 404 },
-    { "template_not_found", 404 },
-    { "volume_not_found", 404 },
-    { "checkpoint_not_found", 404 },
-    { "lease_not_found", 404 },
-    { "lease_limit", 409 },
-    { "archive_not_found", 404 },
-    { "secret_not_found", 404 },
-    { "token_not_found", 404 },
-    { "name_not_found", 404 },
-    { "build_not_found", 404 },
-    { "upload_not_found", 404 },
-    { "method_not_allowed", 405 },
-    { "not_acceptable", 406 },
-    { "name_taken", 409 },
-    { "ambiguous_name", 409 },
-    { "different_images", 409 },
-    { "archive_corrupt", 409 },
-    { "checkpoint_away", 409 },
-    { "sandbox_archived", 409 },
-    { "not_a_fork", 409 },
-    { "parent_gone", 409 },
-    { "build_started", 409 },
-    { "sandbox_not_running", 409 },
-    { "sandbox_busy", 409 },
-    { "process_ended", 409 },
-    { "stdin_closed", 409 },
-    { "stdin_full", 409 },
-    { "idempotency_busy", 409 },
-    { "not_a_terminal", 409 },
-    { "too_many_processes", 409 },
-    { "out_of_memory", 409 },
-    { "image_in_use", 409 },
-    { "volume_in_use", 409 },
-    { "team_not_empty", 409 },
-    { "file_exists", 409 },
-    { "file_busy", 409 },
-    { "file_changed", 409 },
-    { "directory_not_empty", 409 },
-    { "too_many_watches", 409 },
-    { "checkpoint_in_use", 409 },
-    { "cannot_dump", 409 },
-    { "cannot_restore", 409 },
-    { "limit_below_use", 409 },
-    { "precondition_failed", 412 },
-    { "body_too_large", 413 },
-    { "layer_too_large", 413 },
-    { "range_not_satisfiable", 416 },
-    { "idempotency_mismatch", 422 },
-    { "build_failed", 422 },
-    { "registry_unauthorized", 424 },
-    { "registry_not_found", 424 },
-    { "registry_failed", 424 },
-    { "bucket_unreachable", 424 },
-    { "archive_failed", 424 },
-    { "template_not_ready", 424 },
-    { "upgrade_required", 426 },
-    { "too_many_requests", 429 },
-    { "memory_unsupported", 501 },
-    { "buckets_unsupported", 501 },
-    { "archive_unavailable", 501 },
-    { "port_closed", 502 },
-    { "keeper_unavailable", 503 },
-    { "capacity", 503 },
-    { "port_timeout", 504 },
-    { "changes_timeout", 504 },
-    { "no_space", 507 },
-};
-
-static_assert(ARRAY_LEN(statuses) < METRICS_CODES_MAX, "metrics.h must count every code");
-
-/* Its place in the table, or the number of rows. */
-static size_t place_of(const struct err *err)
-{
-    size_t i = 0;
-    while (i < ARRAY_LEN(statuses) && (!err->what || strcmp(statuses[i].what, err->what) != 0))
-        i++;
-    return i;
-}
-
-unsigned reply_status_of(const struct err *err)
-{
-    size_t i = place_of(err);
-    return i < ARRAY_LEN(statuses) ? statuses[i].status : 500;
-}
-
-const char *reply_code(size_t i, unsigned *ret_status)
-{
-    if (i > ARRAY_LEN(statuses))
-        return NULL;
-    *ret_status = i < ARRAY_LEN(statuses) ? statuses[i].status : 500;
-    return i < ARRAY_LEN(statuses) ? statuses[i].what : "internal";
-}
-
 void reply_header(struct request *req, const char *name, const char *fmt, ...)
 {
     if (req->nheaders == REQUEST_REPLY_HEADERS)
@@ -232,14 +90,14 @@ int reply_error(struct request *req, const struct err *err, reply_more_fn more, 
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(64 * 1024);
     struct jout j = JOUT_INIT(&b);
-    unsigned status = reply_status_of(err);
+    unsigned status = failure_status(err->failure);
 
-    metrics_failure(req->metrics, place_of(err));
+    metrics_failure(req->metrics, err->failure);
     if (req->dialect)
         return req->dialect->error(req, err);
     jout_open(&j, NULL, '{');
     jout_open(&j, "error", '{');
-    jout_str(&j, "code", status == 500 ? "internal" : err->what);
+    jout_str(&j, "code", failure_name(failure_is_told(err->failure) ? err->failure : FAIL_NONE));
     if (err->msg[0])
         jout_str(&j, "message", err->msg);
     else
@@ -339,9 +197,10 @@ int reply_upgrade(struct request *req, const char *protocol, reply_take_fn take,
     req->take = take; /* called at the latest when the request is over */
     req->take_arg = arg;
     if (connections_upgrade(req->endpoint->connections, &req->con->seat) < 0)
-        return err_name(err, EAGAIN, "capacity",
-                        "too many WebSockets are open, of all, of this key or from this address: "
-                        "what is left is for requests");
+        return err_fail_as(
+            err, EAGAIN, FAIL_CAPACITY,
+            "too many WebSockets are open, of all, of this key or from this address: "
+            "what is left is for requests");
     req->close = true; /* no request follows, whatever comes of this */
     reply_header(req, "Upgrade", "%s", protocol);
     return queue(req, 101, NULL);

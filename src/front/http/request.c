@@ -54,11 +54,10 @@ int request_params_known(const struct request *req, const char *const *names, st
         const char *name = req->uri.params[i].name;
         bool again;
         if (!listed(names, name, &again))
-            return err_name(err, EINVAL, "invalid_query", "there is no parameter '%.64s' here",
-                            name);
+            return err_fail(err, FAIL_INVALID_QUERY, "there is no parameter '%.64s' here", name);
         for (size_t k = 0; k < i && !again; k++)
             if (strcmp(req->uri.params[k].name, name) == 0)
-                return err_name(err, EINVAL, "invalid_query", "'%.64s' is given twice", name);
+                return err_fail(err, FAIL_INVALID_QUERY, "'%.64s' is given twice", name);
     }
     return 0;
 }
@@ -73,9 +72,8 @@ int request_param_u64(const struct request *req, const char *name, uint64_t min,
     errno = 0;
     unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
     if (!end || *end || errno || v < min || v > max)
-        return err_name(err, EINVAL, "invalid_query",
-                        "'%s' must be a whole number from %llu to %llu", name,
-                        (unsigned long long)min, (unsigned long long)max);
+        return err_fail(err, FAIL_INVALID_QUERY, "'%s' must be a whole number from %llu to %llu",
+                        name, (unsigned long long)min, (unsigned long long)max);
     *ret_v = v;
     return 1;
 }
@@ -87,7 +85,7 @@ int request_param_bool(const struct request *req, const char *name, bool *ret_v,
         return 0;
     bool yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
     if (!yes && strcmp(text, "false") != 0 && strcmp(text, "0") != 0)
-        return err_name(err, EINVAL, "invalid_query", "'%s' must be true or false", name);
+        return err_fail(err, FAIL_INVALID_QUERY, "'%s' must be true or false", name);
     *ret_v = yes;
     return 1;
 }

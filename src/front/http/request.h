@@ -179,8 +179,3 @@ void reply_upgraded(struct request *req, int fd, int lease_fd);
 int reply_send(struct request *req,
                int stall_ms); /* below zero: the connection is of no more use */
 void reply_drop(struct request *req);
-
-/* The status that a failure's name has; 500 for one that has none. */
-unsigned reply_status_of(const struct err *err);
-/* The i-th error code there is, and its status; NULL behind the last one. */
-const char *reply_code(size_t i, unsigned *ret_status);

@@ -23,7 +23,7 @@ static int check_head(struct request *req, struct err *err)
     unsigned keys = 0;
     for (size_t i = 0; i < h->nfields; i++)
         keys += strcasecmp(h->fields[i].name.p, "Authorization") == 0;
-    return keys > 1 ? err_name(err, EINVAL, "invalid_request",
+    return keys > 1 ? err_fail(err, FAIL_INVALID_REQUEST,
                                "the request has more than one header Authorization")
                     : 0;
 }
@@ -33,10 +33,10 @@ static int check_head(struct request *req, struct err *err)
 static int have_no_room(struct request *req, bool known, struct err *err)
 {
     req->crowded = true;
-    return known ? err_name(err, EAGAIN, "too_many_requests",
+    return known ? err_fail(err, FAIL_TOO_MANY_REQUESTS,
                             "this key has too many connections open; close some, or try again")
-                 : err_name(err, EAGAIN, "capacity",
-                            "too many requests without a key are being answered; try again");
+                 : err_fail_as(err, EAGAIN, FAIL_CAPACITY,
+                               "too many requests without a key are being answered; try again");
 }
 
 int request_known(struct request *req, const char *who, struct err *err)
@@ -63,11 +63,11 @@ static int take_team(struct request *req, struct err *err)
     if (!req->admin)
         return strcmp(team, req->owner) == 0
                    ? 0
-                   : err_name(err, EPERM, "forbidden",
+                   : err_fail(err, FAIL_FORBIDDEN,
                               "X-Warren-Team is for the operator; this key belongs to team '%s'",
                               req->owner);
     if (!name_valid(team) || !team_exists(req->core, team))
-        return err_name(err, ENOENT, "team_not_found", "no team '%.64s' here", team);
+        return err_fail(err, FAIL_TEAM_NOT_FOUND, "no team '%.64s' here", team);
     (void)snprintf(req->owner, sizeof(req->owner), "%s", team);
     req->for_team = true;
     return 0;
@@ -98,7 +98,7 @@ static int check_rate(struct endpoint *ep, struct request *req, const char *key,
         return 0;
     req->retry_after_s = s.retry_s;
     atomic_fetch_add_explicit(&ep->server->metrics.rate_limited, 1, memory_order_relaxed);
-    return err_name(err, EAGAIN, "too_many_requests",
+    return err_fail(err, FAIL_TOO_MANY_REQUESTS,
                     "this key has made too many requests; try again in %u s", s.retry_s);
 }
 
@@ -123,9 +123,9 @@ static int check_key(struct endpoint *ep, struct request *req, struct err *err)
         return r;
     const struct sockaddr *from = ep->admin ? NULL : (struct sockaddr *)&req->con->peer;
     if (text && auth_failed(ep->server->auth, from, clock_mono_ms()))
-        return err_name(err, EAGAIN, "too_many_requests",
+        return err_fail(err, FAIL_TOO_MANY_REQUESTS,
                         "too many wrong keys from this address; try again in %d s", AUTH_WINDOW_S);
-    return err_name(err, EACCES, "unauthorized",
+    return err_fail(err, FAIL_UNAUTHORIZED,
                     text ? "this key is not known or was revoked"
                          : "a key is needed: 'Authorization: Bearer KEY'");
 }
@@ -143,8 +143,7 @@ static size_t body_max(const struct route *route)
 
 int server_too_large(struct request *req, struct err *err)
 {
-    return err_name(err, EFBIG, "body_too_large", "the body is over %zu bytes",
-                    body_max(req->route));
+    return err_fail(err, FAIL_BODY_TOO_LARGE, "the body is over %zu bytes", body_max(req->route));
 }
 
 uint64_t server_announced_length(const struct request *req)
@@ -197,10 +196,10 @@ static int find_route(struct request *req, const char *method, struct err *err)
             req->route = &options_route;
             return 0;
         }
-        return err_name(err, EPERM, "method_not_allowed", "only %s here", req->allow);
+        return err_fail(err, FAIL_METHOD_NOT_ALLOWED, "only %s here", req->allow);
     case ROUTE_UNKNOWN: break;
     }
-    return err_name(err, ENOENT, "not_found", "there is nothing at this path");
+    return err_fail(err, FAIL_NOT_FOUND, "there is nothing at this path");
 }
 
 int server_admit(struct endpoint *ep, struct request *req, const char *method, struct err *err)

@@ -174,7 +174,7 @@ static int take_body(struct request *req)
         }
     }
     if (r == -EBADMSG) { /* malformed chunks: nothing behind them can be trusted */
-        (void)err_name(&req->err, EINVAL, "invalid_request", "the body's chunks are malformed");
+        (void)err_fail(&req->err, FAIL_INVALID_REQUEST, "the body's chunks are malformed");
         req->refused = req->close = true;
         return 0;
     }
@@ -222,11 +222,11 @@ static int refuse_head(struct request *req, int why)
     req->crowded = connections_work(req->endpoint->connections, &req->con->seat, 0) < 0;
     if (why == -EMSGSIZE) {
         req->forced_status = 431;
-        (void)err_name(&req->err, EINVAL, "invalid_request",
+        (void)err_fail(&req->err, FAIL_INVALID_REQUEST,
                        "the head of the request is over %d bytes or has over %d fields", HEAD_MAX,
                        HEAD_FIELDS_MAX);
     } else {
-        (void)err_name(&req->err, EINVAL, "invalid_request",
+        (void)err_fail(&req->err, FAIL_INVALID_REQUEST,
                        "the request is malformed or ambiguous HTTP/1.1");
     }
     return answer(req);

@@ -30,7 +30,7 @@ static int say_ok(struct request *req, struct err *err)
 
 static int say_taken(struct request *req, struct err *err)
 {
-    return err_name(err, EEXIST, "name_taken", "it is \"taken\"");
+    return err_fail(err, FAIL_NAME_TAKEN, "it is \"taken\"");
 }
 
 static int fail_without_a_word(struct request *req, struct err *err)
@@ -75,7 +75,7 @@ static int sink_begin(struct request *req, struct err *err)
 static int sink_write(struct request *req, const char *p, size_t n, struct err *err)
 {
     atomic_fetch_add(&sunk, (int)n);
-    return p[0] == '!' ? err_name(err, EINVAL, "invalid_image", "not a tar") : 0;
+    return p[0] == '!' ? err_fail(err, FAIL_INVALID_IMAGE, "not a tar") : 0;
 }
 
 static void sink_end(struct request *req)

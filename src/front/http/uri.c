@@ -47,9 +47,9 @@ static int parse_path(struct uri *u, char *path, char *end, struct err *err)
         char *slash = memchr(at, '/', (size_t)(end - at));
         char *stop = slash ? slash : end;
         if (u->nsegments == URI_SEGMENTS_MAX)
-            return err_name(err, ENAMETOOLONG, "invalid_path", "the path has too many parts");
+            return err_fail_as(err, ENAMETOOLONG, FAIL_INVALID_PATH, "the path has too many parts");
         if (decode(at, (size_t)(stop - at), false) < 0)
-            return err_name(err, EINVAL, "invalid_path",
+            return err_fail(err, FAIL_INVALID_PATH,
                             "the path has a bad %%-escape, a NUL or text that is not UTF-8");
         u->segments[u->nsegments++] = at;
         at = stop + 1;
@@ -67,12 +67,13 @@ static int parse_query(struct uri *u, char *at, char *end, struct err *err)
         size_t value_len = (size_t)(stop - value);
         if (stop > at) {
             if (u->nparams == URI_PARAMS_MAX)
-                return err_name(err, E2BIG, "invalid_query", "the query has too many parameters");
+                return err_fail_as(err, E2BIG, FAIL_INVALID_QUERY,
+                                   "the query has too many parameters");
             /* The value first: terminating the name may overwrite the '='. */
             if (decode(value, value_len, true) < 0 ||
                 (equals && decode(at, (size_t)(equals - at), true) < 0) ||
                 (!equals && decode(at, (size_t)(stop - at), true) < 0))
-                return err_name(err, EINVAL, "invalid_query",
+                return err_fail(err, FAIL_INVALID_QUERY,
                                 "the query has a bad %%-escape, a NUL or text that is not UTF-8");
             u->params[u->nparams++] = (struct uri_param){ at, equals ? value : "" };
         }
@@ -84,13 +85,13 @@ static int parse_query(struct uri *u, char *at, char *end, struct err *err)
 int uri_parse(const char *target, size_t n, struct uri *ret_uri, struct err *err)
 {
     if (n > URI_MAX)
-        return err_name(err, ENAMETOOLONG, "invalid_path", "the request target is over %d bytes",
-                        URI_MAX);
+        return err_fail_as(err, ENAMETOOLONG, FAIL_INVALID_PATH,
+                           "the request target is over %d bytes", URI_MAX);
     if (n == 0 || target[0] != '/')
-        return err_name(err, EINVAL, "invalid_path", "the request target must begin with '/'");
+        return err_fail(err, FAIL_INVALID_PATH, "the request target must begin with '/'");
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)target[i] <= ' ' || target[i] == 0x7f || target[i] == '#')
-            return err_name(err, EINVAL, "invalid_path",
+            return err_fail(err, FAIL_INVALID_PATH,
                             "the request target holds a character that must be %%-escaped");
 
     struct uri u = { .text = malloc(n + 1) };

@@ -34,7 +34,7 @@ static void put_event(struct jout *j, const struct archive_event *ev)
         break;
     case ARCHIVE_FAILED:
         jout_str(j, "type", "error");
-        jout_str(j, "code", ev->err.what ? ev->err.what : "internal");
+        jout_str(j, "code", failure_name(ev->err.failure));
         jout_str(j, "message", ev->err.msg);
         break;
     }
@@ -138,7 +138,7 @@ int native_archive_collect(struct request *req, struct err *err)
     struct jout j = JOUT_INIT(&b);
     struct archive_collected got;
     if (!req->admin)
-        return err_name(err, EPERM, "forbidden",
+        return err_fail(err, FAIL_FORBIDDEN,
                         "only the operator clears the object storage; ask for an admin's key");
     int r = archive_collect(req->core, &got, err);
     if (r < 0)

@@ -20,7 +20,7 @@ static int as_keep(const json_t *v, const struct field *f, void *at, struct err 
 {
     uint32_t seen;
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'keep' must be an object with last, for_s, hourly and daily, or some of "
                         "them");
     return fields_decode(v, keep_fields, ARRAY_LEN(keep_fields), at, &seen, err);
@@ -40,8 +40,8 @@ int native_as_autosave(const json_t *v, const struct field *f, void *at, struct 
     uint32_t seen;
     int r = 0;
     if (!json_is_null(v) && !json_is_object(v))
-        return err_name(
-            err, EINVAL, "invalid_field",
+        return err_fail(
+            err, FAIL_INVALID_FIELD,
             "'%s' must be null, or an object with every_s, before_each_command, on_stop "
             "and keep, or some of them",
             f->name);

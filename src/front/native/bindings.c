@@ -8,7 +8,7 @@
 
 static int wrong_shape(const char *member, struct err *err)
 {
-    return err_name(err, EINVAL, "invalid_binding", "'%.64s' must be %s", member,
+    return err_fail(err, FAIL_INVALID_BINDING, "'%.64s' must be %s", member,
                     strcmp(member, "methods") == 0       ? "a list of methods such as [\"POST\"]"
                     : strcmp(member, "port") == 0        ? "a number from 1 to 65535"
                     : strcmp(member, "transparent") == 0 ? "true or false"
@@ -66,7 +66,7 @@ static int read_one(const json_t *v, struct binding *b, struct err *err)
     if (json_is_string(v))
         return binding_parse(json_string_value(v), json_string_length(v), b, err);
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_binding",
+        return err_fail(err, FAIL_INVALID_BINDING,
                         "must be an object such as {\"secret\": \"NAME\", \"host\": "
                         "\"api.example.com\", \"as\": \"bearer\"}");
     json_object_foreach((json_t *)(uintptr_t)v, member, value)
@@ -84,7 +84,7 @@ int native_as_bindings(const json_t *v, const struct field *f, void *at, struct 
     _cleanup_(buf_done) struct buf text = BUF_INIT(BINDINGS_TEXT_MAX);
     char **member = at;
     if (!json_is_array(v))
-        return err_name(err, EINVAL, "invalid_binding", "'%s' must be a list of bindings", f->name);
+        return err_fail(err, FAIL_INVALID_BINDING, "'%s' must be a list of bindings", f->name);
     for (size_t i = 0; i < json_array_size(v); i++) {
         _cleanup_(binding_done) struct binding b = BINDING_INIT;
         int r = read_one(json_array_get(v, i), &b, err);

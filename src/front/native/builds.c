@@ -24,7 +24,7 @@ static int read_query(const struct request *req, struct build_config *config, st
         if (strncmp(name, ARG_PREFIX, strlen(ARG_PREFIX)) != 0)
             continue;
         if (!name[strlen(ARG_PREFIX)])
-            return err_name(err, EINVAL, "invalid_query", "'arg.' needs a name behind it");
+            return err_fail(err, FAIL_INVALID_QUERY, "'arg.' needs a name behind it");
         if (pairs_add(args, name + strlen(ARG_PREFIX), req->uri.params[i].value) < 0)
             return err_set(err, ENOMEM, "cannot keep an argument");
     }
@@ -40,7 +40,7 @@ static int read_query(const struct request *req, struct build_config *config, st
     if (!config->network)
         config->network = "open";
     if (!config->name)
-        return err_name(err, EINVAL, "invalid_query", "'name' must say what to call the image");
+        return err_fail(err, FAIL_INVALID_QUERY, "'name' must say what to call the image");
     return 0;
 }
 
@@ -92,7 +92,7 @@ static void lines_free(void *arg)
 
 static void put_failure(struct jout *j, const struct build_event *ev)
 {
-    jout_str(j, "code", ev->err.what ? ev->err.what : "internal");
+    jout_str(j, "code", failure_name(ev->err.failure));
     jout_str(j, "message", ev->err.msg);
     if (ev->line)
         jout_uint(j, "line", ev->line);

@@ -116,7 +116,7 @@ static int read_query(struct request *req, struct query *q, struct err *err)
         return r;
     q->to = uri_param(&req->uri, "to");
     if (!q->to)
-        return err_name(err, EINVAL, "invalid_query", "'to' is needed: a checkpoint, or a sandbox");
+        return err_fail(err, FAIL_INVALID_QUERY, "'to' is needed: a checkpoint, or a sandbox");
     for (size_t i = 0; i < req->uri.nparams; i++)
         if (strcmp(req->uri.params[i].name, "path") == 0)
             q->paths[q->ask.n_paths++] = req->uri.params[i].value;

@@ -147,7 +147,7 @@ int native_sandbox_restore(struct request *req, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     int r = request_fields(req, restore_fields, ARRAY_LEN(restore_fields), &ask, NULL, err);
     if (r >= 0 && !ask.checkpoint)
-        return err_name(err, EINVAL, "missing_field",
+        return err_fail(err, FAIL_MISSING_FIELD,
                         "'checkpoint' is needed: the id or name of one of its checkpoints");
     if (r >= 0)
         r = checkpoint_restore(req->core, req->owner, req->args[0], ask.checkpoint, ask.memory, &s,

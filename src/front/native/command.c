@@ -49,7 +49,7 @@ static int as_pty(const json_t *v, const struct field *f, void *at, struct err *
     struct ask *ask = container_of(at, struct ask, pty);
     uint32_t seen;
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be an object of rows and cols",
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be an object of rows and cols",
                         f->name);
     ask->pty = true;
     return fields_decode(v, pty_fields, ARRAY_LEN(pty_fields), ask, &seen, err);
@@ -88,13 +88,13 @@ static int shell_argv(struct ask *a, struct err *err)
 static int check_ask(struct ask *a, struct err *err)
 {
     if (!a->argv && !a->shell)
-        return err_name(err, EINVAL, "missing_field", "'argv' or 'shell' is needed");
+        return err_fail(err, FAIL_MISSING_FIELD, "'argv' or 'shell' is needed");
     if (a->argv && a->shell)
-        return err_name(err, EINVAL, "invalid_field", "'argv' and 'shell' exclude each other");
+        return err_fail(err, FAIL_INVALID_FIELD, "'argv' and 'shell' exclude each other");
     if (a->argv && a->argv[0][0] == '\0')
-        return err_name(err, EINVAL, "invalid_field", "'argv' must begin with a program");
+        return err_fail(err, FAIL_INVALID_FIELD, "'argv' must begin with a program");
     if (a->cwd && a->cwd[0] != '/')
-        return err_name(err, EINVAL, "invalid_field", "'cwd' must be an absolute path");
+        return err_fail(err, FAIL_INVALID_FIELD, "'cwd' must be an absolute path");
     return a->shell ? shell_argv(a, err) : 0;
 }
 

@@ -115,7 +115,7 @@ int native_host(struct request *req, struct err *err)
 int native_backup(struct request *req, struct err *err)
 {
     if (!req->admin)
-        return err_name(err, EPERM, "forbidden",
+        return err_fail(err, FAIL_FORBIDDEN,
                         "only the operator makes backups; ask for an admin's key");
     _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
     struct jout j = JOUT_INIT(&b);

@@ -47,7 +47,7 @@ static int as_header_json(const json_t *v, const struct field *f, void *at, stru
     _cleanup_(buf_done) struct buf b = BUF_INIT(PASS_DATA_MAX);
     _cleanup_free_ char *text = NULL;
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be an object", f->name);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be an object", f->name);
     text = json_dumps(v, JSON_COMPACT | JSON_ENSURE_ASCII);
     if (!text)
         return err_set(err, ENOMEM, "out of memory");
@@ -55,8 +55,8 @@ static int as_header_json(const json_t *v, const struct field *f, void *at, stru
     for (const char *p = text; *p && r >= 0; p++)
         r = *p == 0x7f ? buf_puts(&b, "\\u007f") : buf_append(&b, p, 1);
     if (r == -EMSGSIZE)
-        return err_name(err, EINVAL, "invalid_field",
-                        "'%s' has more than %d bytes as JSON in ASCII", f->name, PASS_DATA_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' has more than %d bytes as JSON in ASCII",
+                        f->name, PASS_DATA_MAX);
     free(*member);
     *member = r < 0 ? NULL : buf_steal(&b);
     return *member ? 0 : err_set(err, ENOMEM, "out of memory");
@@ -100,7 +100,7 @@ int native_token_create(struct request *req, struct err *err)
     char text[PASS_TEXT_SIZE];
     int r = request_fields(req, token_fields, ARRAY_LEN(token_fields), &ask, NULL, err);
     if (r >= 0 && ask.life_ms < 1000)
-        r = err_name(err, EINVAL, "invalid_field", "'expires_s' must be at least 1");
+        r = err_fail(err, FAIL_INVALID_FIELD, "'expires_s' must be at least 1");
     if (r >= 0)
         r = pass_create(req->core, req->owner, req->args[0], ask.port, ask.life_ms, ask.data, &pass,
                         text, err);
@@ -198,7 +198,7 @@ int native_name_put(struct request *req, struct err *err)
     domain_of(req, domain);
     int r = request_fields(req, name_fields, ARRAY_LEN(name_fields), &ask, NULL, err);
     if (r >= 0 && (!ask.name || !ask.sandbox || !ask.port))
-        r = err_name(err, EINVAL, "missing_field", "'name', 'sandbox' and 'port' are needed");
+        r = err_fail(err, FAIL_MISSING_FIELD, "'name', 'sandbox' and 'port' are needed");
     if (r >= 0)
         r = alias_put(req->core, req->owner, domain, ask.name, ask.sandbox, ask.port, &alias, err);
     free(ask.name);

@@ -41,8 +41,8 @@ static int collect(struct request *req, struct process_stream *stream, int64_t l
         int wait_ms = deadline < 0 ? -1 : left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
         int r = process_next(stream, wait_ms, req->fd, &ev, err);
         if (r == -ETIMEDOUT)
-            return err_name(err, ETIMEDOUT, "sandbox_busy",
-                            "the sandbox did not report the end of the command in time");
+            return err_fail_as(err, ETIMEDOUT, FAIL_SANDBOX_BUSY,
+                               "the sandbox did not report the end of the command in time");
         if (r < 0)
             return r;
         switch (ev.type) {

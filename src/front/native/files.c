@@ -5,11 +5,10 @@
 
 static int volume_error(int r, struct err *err)
 {
-    if (err->what && strcmp(err->what, "no_space") == 0)
-        return err_name(err, ENOSPC, "no_space",
-                        "the volume is full: remove files, or raise 'size_mb'");
-    if (err->what && strcmp(err->what, "sandbox_not_running") == 0)
-        return err_name(err, EBUSY, "volume_in_use",
+    if (err->failure == FAIL_NO_SPACE)
+        return err_fail(err, FAIL_NO_SPACE, "the volume is full: remove files, or raise 'size_mb'");
+    if (err->failure == FAIL_SANDBOX_NOT_RUNNING)
+        return err_fail(err, FAIL_VOLUME_IN_USE,
                         "the volume was removed, or the way to it was cut; try again");
     return r;
 }
@@ -18,8 +17,8 @@ int files_error(struct request *req, int r, struct err *err)
 {
     if (native_is_volume(req))
         return volume_error(r, err);
-    if (err->what && strcmp(err->what, "no_space") == 0)
-        (void)err_name(err, ENOSPC, "no_space",
+    if (err->failure == FAIL_NO_SPACE)
+        (void)err_fail(err, FAIL_NO_SPACE,
                        "the sandbox's disk limit is reached: remove files, or raise 'disk_mb'");
     return native_sandbox_error(req, r, err);
 }
@@ -32,10 +31,9 @@ int files_query(struct request *req, const char *const *known, struct files_quer
         return r;
     const char *path = uri_param(&req->uri, "path");
     if (!path || !*path)
-        return err_name(err, EINVAL, "invalid_query", "'path' is needed: ?path=/some/file");
+        return err_fail(err, FAIL_INVALID_QUERY, "'path' is needed: ?path=/some/file");
     if (strlen(path) >= FILES_PATH_MAX)
-        return err_name(err, ENAMETOOLONG, "name_too_long", "'path' is over %d bytes",
-                        FILES_PATH_MAX - 1);
+        return err_fail(err, FAIL_NAME_TOO_LONG, "'path' is over %d bytes", FILES_PATH_MAX - 1);
     *ret_q = (struct files_query){ path, uri_param(&req->uri, "user") };
     return 0;
 }

@@ -31,8 +31,7 @@ static ssize_t read_end(struct packing *k)
     struct err err = ERR_INIT;
     int r = archiver_next(k->archiver, k->fd, &ev, &err);
     if (r < 0) {
-        log_info("an archive was cut sandbox=%s code=%s", k->visit.s.id,
-                 err.what ? err.what : "internal");
+        log_info("an archive was cut sandbox=%s code=%s", k->visit.s.id, failure_name(err.failure));
         return r;
     }
     file_event_done(&ev);
@@ -116,8 +115,7 @@ int native_file_archive(struct request *req, struct err *err)
     if (!format)
         format = "tar";
     if (!archiver_format_known(format, false))
-        return err_name(err, EINVAL, "invalid_query",
-                        "'format' must be tar, tar.gz, tar.zst or zip");
+        return err_fail(err, FAIL_INVALID_QUERY, "'format' must be tar, tar.gz, tar.zst or zip");
     struct file_ask ask = { .op = WIRE_FILE_TREE_OUT,
                             .user = q.user,
                             .paths = &q.path,

@@ -99,8 +99,7 @@ static int place(struct incoming *in, const char *name, char **ret_path, struct 
     if (r < 0)
         return r;
     if (climbs(name) || !name[strspn(name, "/")])
-        return err_name(err, EINVAL, "invalid_path", "a part's file name '%.200s' is no path",
-                        name);
+        return err_fail(err, FAIL_INVALID_PATH, "a part's file name '%.200s' is no path", name);
     char *path = NULL;
     if (asprintf(&path, "%s/%s/%s", home ? in->home : "", under, name) < 0)
         return err_set(err, ENOMEM, "cannot allocate a path");
@@ -108,7 +107,7 @@ static int place(struct incoming *in, const char *name, char **ret_path, struct 
     memmove(path, path + skip, strlen(path) - skip + 1);
     if (strlen(path) >= FILES_PATH_MAX) {
         free(path);
-        return err_name(err, ENAMETOOLONG, "name_too_long", "a part's file name is too long");
+        return err_fail(err, FAIL_NAME_TOO_LONG, "a part's file name is too long");
     }
     *ret_path = path;
     return 0;
@@ -119,7 +118,7 @@ static int refused(struct incoming *in, int r, struct err *err)
 {
     struct file_event ev;
     if (r == -ETIMEDOUT)
-        return err_name(err, ETIMEDOUT, "sandbox_busy", "the sandbox takes no more data");
+        return err_fail_as(err, ETIMEDOUT, FAIL_SANDBOX_BUSY, "the sandbox takes no more data");
     if (r != -EPIPE)
         return err_set(err, -r, "cannot pass the body on to the sandbox");
     do {
@@ -138,10 +137,10 @@ static int part_begin(void *arg, const struct multipart_part *part, struct err *
     uint64_t bits = 0;
 
     if (!part->filename || !*part->filename)
-        return err_name(err, EINVAL, "invalid_request",
+        return err_fail(err, FAIL_INVALID_REQUEST,
                         "each part needs a filename in its Content-Disposition: the path");
     if (mode && files_mode_parse(mode, &bits) < 0)
-        return err_name(err, EINVAL, "invalid_request", "X-Mode must be octal, as in 0644");
+        return err_fail(err, FAIL_INVALID_REQUEST, "X-Mode must be octal, as in 0644");
     free(in->path);
     in->path = NULL;
     in->part_bytes = 0;
@@ -211,10 +210,10 @@ static int begin(struct request *req, bool parts, const char *format, struct err
     in->user = uri_param(&req->uri, "user");
     in->under = uri_param(&req->uri, "path");
     if (in->under && (!*in->under || strlen(in->under) >= FILES_PATH_MAX))
-        return err_name(err, EINVAL, "invalid_query", "'path' is empty, or too long");
+        return err_fail(err, FAIL_INVALID_QUERY, "'path' is empty, or too long");
     if (coding_parse(request_header(req, "Content-Encoding"), &coding) < 0)
-        return err_name(err, EINVAL, "not_supported",
-                        "Content-Encoding must be gzip, zstd or identity");
+        return err_fail_as(err, EINVAL, FAIL_NOT_SUPPORTED,
+                           "Content-Encoding must be gzip, zstd or identity");
     int r = decoder_new(coding, &in->decoder);
     if (r < 0)
         return err_set(err, -r, "cannot allocate a decoder");
@@ -236,7 +235,7 @@ static int archive_begin(struct request *req, struct err *err)
     if (r < 0)
         return r;
     if (format && !archiver_format_known(format, true))
-        return err_name(err, EINVAL, "invalid_query",
+        return err_fail(err, FAIL_INVALID_QUERY,
                         "'format' must be auto, tar, tar.gz, tar.zst or zip");
     return begin(req, false, format ? format : "auto", err);
 }
@@ -252,7 +251,7 @@ static int bulk_begin(struct request *req, struct err *err)
     bool tar = type && (strncasecmp(type, "application/x-tar", 17) == 0 ||
                         strncasecmp(type, "application/tar", 15) == 0);
     if (!parts && !tar)
-        return err_name(err, EINVAL, "invalid_request",
+        return err_fail(err, FAIL_INVALID_REQUEST,
                         "Content-Type must be multipart/form-data or application/x-tar");
     return begin(req, parts, "auto", err);
 }
@@ -274,8 +273,8 @@ static int sink_write(struct request *req, const char *p, size_t n, struct err *
     struct incoming *in = req->sink;
     int r = decoder_feed(in->decoder, p, n, take, in);
     if (r == -EBADMSG && !err->code)
-        return err_name(err, EBADMSG, "invalid_request",
-                        "the body is not what its Content-Encoding says");
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_REQUEST,
+                           "the body is not what its Content-Encoding says");
     if (r < 0 && !err->code)
         return err_set(err, -r, "cannot pass the body on to the sandbox");
     return r < 0 ? fail(req, r, err) : 0;
@@ -297,8 +296,8 @@ static int finish(struct incoming *in, struct file_event *ret_done, struct err *
     struct request *req = in->req;
     int r = decoder_end(in->decoder);
     if (r < 0)
-        return err_name(err, EBADMSG, "invalid_request",
-                        "the body ends before its Content-Encoding does");
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_REQUEST,
+                           "the body ends before its Content-Encoding does");
     if (in->parts) {
         r = multipart_end(in->parts, err);
         if (r < 0)

@@ -110,9 +110,8 @@ static int read_type(const struct request *req, uint64_t *ret_type, struct err *
             *ret_type = types[i].type;
             return 0;
         }
-    return text
-               ? err_name(err, EINVAL, "invalid_query", "'type' must be file, directory or symlink")
-               : 0;
+    return text ? err_fail(err, FAIL_INVALID_QUERY, "'type' must be file, directory or symlink")
+                : 0;
 }
 
 int native_file_find(struct request *req, struct err *err)
@@ -137,7 +136,7 @@ int native_file_find(struct request *req, struct err *err)
         if (strcmp(req->uri.params[i].name, "name") != 0)
             continue;
         if (ask.n_patterns == FIND_PATTERNS_MAX)
-            return err_name(err, EINVAL, "invalid_query", "'name' is given over %d times",
+            return err_fail(err, FAIL_INVALID_QUERY, "'name' is given over %d times",
                             FIND_PATTERNS_MAX);
         patterns[ask.n_patterns++] = req->uri.params[i].value;
     }
@@ -214,7 +213,7 @@ int native_file_readlink(struct request *req, struct err *err)
 
     int r = one(req, WIRE_FILE_STAT, WIRE_F_NOFOLLOW, &e, err);
     if (r >= 0 && e.type != WIRE_SYMLINK)
-        r = err_name(err, EINVAL, "not_a_file", "'%.200s' is not a symbolic link", e.path);
+        r = err_fail(err, FAIL_NOT_A_FILE, "'%.200s' is not a symbolic link", e.path);
     if (r < 0)
         return files_error(req, r, err);
     jout_open(&j, NULL, '{');

@@ -79,8 +79,8 @@ static int as_b64(const json_t *v, const struct field *f, void *at, struct err *
 
     if (!json_is_string(v) || base64_decode(json_string_value(v), json_string_length(v), &b) < 0 ||
         buf_append(&b, "", 0) < 0)
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be base64 of %d bytes at most",
-                        f->name, XATTR_VALUE_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be base64 of %d bytes at most", f->name,
+                        XATTR_VALUE_MAX);
     free(x->value);
     x->len = b.len;
     x->value = buf_steal(&b);
@@ -89,7 +89,7 @@ static int as_b64(const json_t *v, const struct field *f, void *at, struct err *
 
 static int missing(struct err *err, const char *name)
 {
-    return err_name(err, EINVAL, "missing_field", "'%s' is needed", name);
+    return err_fail(err, FAIL_MISSING_FIELD, "'%s' is needed", name);
 }
 
 /* Read the body by its table; *ret_ask is what all have in common. Members in `required` must
@@ -111,7 +111,7 @@ static int read_body(struct request *req, enum wire_file_op op, const struct fie
         return missing(err, "path");
     struct file_ask ask = { .op = op, .user = b->user, .n_paths = 1, .client_fd = req->fd };
     if (b->mode && files_mode_parse(b->mode, &ask.mode) < 0)
-        return err_name(err, EINVAL, "invalid_field", "'mode' must be octal text, as in \"0644\"");
+        return err_fail(err, FAIL_INVALID_FIELD, "'mode' must be octal text, as in \"0644\"");
     if (b->mode)
         ask.have |= FILE_HAVE(WIRE_T_MODE);
     ask.paths = (const char *const *)(two ? &b->from : &b->path);
@@ -201,7 +201,7 @@ int native_file_xattr_set(struct request *req, struct err *err)
     if (!b.name || !*b.name)
         return missing(err, "name");
     if (!b.value == !b.raw.value)
-        return err_name(err, EINVAL, b.value ? "invalid_field" : "missing_field",
+        return err_fail(err, b.value ? FAIL_INVALID_FIELD : FAIL_MISSING_FIELD,
                         "one of 'value' and 'value_b64' is needed");
     struct file_xattr x = { b.name, b.value ? b.value : b.raw.value,
                             b.value ? strlen(b.value) : b.raw.len };
@@ -220,7 +220,7 @@ int native_file_xattr_remove(struct request *req, struct err *err)
         return r;
     ask.text = uri_param(&req->uri, "name");
     if (!ask.text || !*ask.text)
-        return err_name(err, EINVAL, "invalid_query", "'name' is needed");
+        return err_fail(err, FAIL_INVALID_QUERY, "'name' is needed");
     ask.user = q.user;
     ask.paths = &q.path;
     return reply_done(req, &ask, err);

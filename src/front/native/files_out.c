@@ -98,7 +98,7 @@ static int put_file(struct parts *p, struct buf *out, const struct file_entry *e
 
 static int put_failure(struct parts *p, struct buf *out, const char *path, const struct err *err)
 {
-    const char *code = err->what ? err->what : "internal";
+    const char *code = failure_name(err->failure);
     int r = put_head(p, out, NULL, path);
     if (r >= 0)
         r = buf_printf(out, "Content-Type: application/json\r\nX-Warren-Error: %s\r\n\r\n", code);
@@ -137,7 +137,7 @@ static int parts_next(void *arg, struct buf *out)
         int r = file_next(p->call, out->len ? 0 : -1, p->fd, &ev, &err);
         if (r == -ETIMEDOUT)
             return 1;
-        if (r < 0 && p->only && !p->in_part && err.what) {
+        if (r < 0 && p->only && !p->in_part && err.failure) {
             p->ended = true;
             r = put_failure(p, out, p->only, &err);
             return r < 0 ? r : buf_printf(out, "\r\n--%s--\r\n", p->boundary);
@@ -207,11 +207,11 @@ int native_file_read_many(struct request *req, struct err *err)
                             .paths = (const char *const *)b.paths };
     for (; b.paths && b.paths[ask.n_paths]; ask.n_paths++)
         if (!b.paths[ask.n_paths][0])
-            return err_name(err, EINVAL, "invalid_field", "'paths' has an empty one");
+            return err_fail(err, FAIL_INVALID_FIELD, "'paths' has an empty one");
     if (ask.n_paths == 0)
-        return err_name(err, EINVAL, "missing_field", "'paths' is needed: a list of paths");
+        return err_fail(err, FAIL_MISSING_FIELD, "'paths' is needed: a list of paths");
     if (ask.n_paths > FILES_PATHS_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'paths' has over %d paths", FILES_PATHS_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "'paths' has over %d paths", FILES_PATHS_MAX);
     if (request_accepts(req, "application/x-tar"))
         return files_reply_archive(req, &ask, "tar", err);
     ask.flags = WIRE_F_WHOLE;

@@ -68,7 +68,7 @@ static int not_satisfiable(struct request *req, uint64_t size, struct err *err)
     char text[HEADER_MAX];
     (void)snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)size);
     reply_header(req, "Content-Range", "%s", text);
-    return err_name(err, ERANGE, "range_not_satisfiable",
+    return err_fail(err, FAIL_RANGE_NOT_SATISFIABLE,
                     "the range begins behind the file's %llu bytes", (unsigned long long)size);
 }
 
@@ -80,10 +80,9 @@ static int stat_file(struct request *req, const struct sandbox *s, const struct 
     };
     int r = file_do(req->core, s, &ask, ret_e, NULL, err);
     if (r >= 0 && ret_e->type == WIRE_DIRECTORY)
-        r = err_name(err, EISDIR, "is_a_directory", "'%.200s' is a directory", q->path);
+        r = err_fail(err, FAIL_IS_A_DIRECTORY, "'%.200s' is a directory", q->path);
     if (r >= 0 && ret_e->type != WIRE_REGULAR)
-        r = err_name(err, EINVAL, "not_a_file", "'%.200s' is not a file with bytes to read",
-                     q->path);
+        r = err_fail(err, FAIL_NOT_A_FILE, "'%.200s' is not a file with bytes to read", q->path);
     return r;
 }
 
@@ -95,7 +94,7 @@ static int begin(struct reading *rd, struct request *req, const struct file_ask 
     int r = file_begin(req->core, &rd->visit.s, ask, &rd->call, err);
     if (r >= 0)
         r = file_next(rd->call, -1, req->fd, &ev, err);
-    if (r < 0 && err->what && strcmp(err->what, "range_not_satisfiable") == 0)
+    if (r < 0 && err->failure == FAIL_RANGE_NOT_SATISFIABLE)
         return not_satisfiable(req, rd->call ? file_call_size(rd->call) : 0, err);
     if (r < 0)
         return r;
@@ -184,7 +183,7 @@ int native_file_get(struct request *req, struct err *err)
     if (r < 0)
         return r;
     if (span_parse(request_header(req, "Range"), &g) < 0)
-        return err_name(err, EINVAL, "invalid_request",
+        return err_fail(err, FAIL_INVALID_REQUEST,
                         "Range must be bytes=A-B, bytes=A- or "
                         "bytes=-N");
     struct reading *rd = calloc(1, sizeof(*rd));

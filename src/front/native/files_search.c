@@ -74,14 +74,14 @@ static int read_body(struct request *req, enum wire_file_op op, struct body *b,
     if (r < 0)
         return r;
     if (!b->path == !count(b->paths))
-        return err_name(err, EINVAL, b->path ? "invalid_field" : "missing_field",
+        return err_fail(err, b->path ? FAIL_INVALID_FIELD : FAIL_MISSING_FIELD,
                         "one of 'path' and 'paths' is needed");
     if (count(b->paths) > FILES_PATHS_MAX)
-        return err_name(err, EINVAL, "invalid_field", "'paths' has over %d paths", FILES_PATHS_MAX);
+        return err_fail(err, FAIL_INVALID_FIELD, "'paths' has over %d paths", FILES_PATHS_MAX);
     if (!b->text || !*b->text)
-        return err_name(err, EINVAL, "missing_field", "'text' is needed");
+        return err_fail(err, FAIL_MISSING_FIELD, "'text' is needed");
     if (!search && !b->replacement)
-        return err_name(err, EINVAL, "missing_field", "'replacement' is needed");
+        return err_fail(err, FAIL_MISSING_FIELD, "'replacement' is needed");
     *ret_ask = (struct file_ask){
         .op = op,
         .user = b->user,
@@ -121,7 +121,7 @@ static void put_skipped(struct jout *j, const struct file_event *ev)
 {
     jout_open(j, NULL, '{');
     jout_str(j, "path", ev->entry.path);
-    jout_str(j, "code", ev->err.what ? ev->err.what : "internal");
+    jout_str(j, "code", failure_name(ev->err.failure));
     jout_str(j, "message", ev->err.msg);
     jout_close(j, '}');
 }

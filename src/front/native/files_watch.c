@@ -48,7 +48,7 @@ static void put_failure(struct lines *l, struct jout *j, struct err *err)
     bool gone = native_sandbox_fate(l->visit.core, visited->owner, visited->id, &s, err);
     jout_open(j, NULL, '{');
     jout_str(j, "type", "error");
-    jout_str(j, "code", err->what ? err->what : "internal");
+    jout_str(j, "code", failure_name(err->failure));
     jout_str(j, "message", err->msg);
     if (gone)
         native_put_gone(j, &s);
@@ -150,7 +150,7 @@ int native_file_watch_add(struct request *req, struct err *err)
     if (r < 0)
         return r;
     if (!body.path || !*body.path)
-        return err_name(err, EINVAL, "missing_field", "'path' is needed");
+        return err_fail(err, FAIL_MISSING_FIELD, "'path' is needed");
     r = native_enter(req, &visit, err);
     if (r >= 0)
         r = watches_add(req->core, &visit.s, body.user, body.path,
@@ -172,8 +172,8 @@ static int enter_watch(struct request *req, struct native_visit *visit, uint64_t
         return r;
     uint64_t v = native_path_number(req, 1);
     if (v == 0)
-        return err_name(err, ENOENT, "watch_not_found", "sandbox '%s' has no watch '%.32s'",
-                        visit->s.id, req->args[1]);
+        return err_fail(err, FAIL_WATCH_NOT_FOUND, "sandbox '%s' has no watch '%.32s'", visit->s.id,
+                        req->args[1]);
     *ret_n = v;
     return 0;
 }

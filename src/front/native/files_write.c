@@ -17,9 +17,9 @@ static int read_conditions(struct request *req, char etag[FILES_ETAG_MAX], struc
     const char *match = request_header(req, "If-Match");
     const char *none = request_header(req, "If-None-Match");
     if (none && strcmp(none, "*") != 0)
-        return err_name(err, EINVAL, "invalid_request", "If-None-Match of a write can only be *");
+        return err_fail(err, FAIL_INVALID_REQUEST, "If-None-Match of a write can only be *");
     if (match && files_etag_parse(match, etag) < 0)
-        return err_name(err, EINVAL, "invalid_request",
+        return err_fail(err, FAIL_INVALID_REQUEST,
                         "If-Match must be * or one tag in quotes, as a file's ETag has it");
     if (none)
         ask->flags |= WIRE_F_EXCLUSIVE;
@@ -46,7 +46,7 @@ static int read_ask(struct request *req, char etag[FILES_ETAG_MAX], const char *
         return r;
     const char *mode = uri_param(&req->uri, "mode");
     if (mode && files_mode_parse(mode, &ask.mode) < 0)
-        return err_name(err, EINVAL, "invalid_query", "'mode' must be octal, as in 0644");
+        return err_fail(err, FAIL_INVALID_QUERY, "'mode' must be octal, as in 0644");
     if (mode)
         ask.have |= FILE_HAVE(WIRE_T_MODE);
     *path = q.path;
@@ -90,8 +90,8 @@ static int sink_begin(struct request *req, struct err *err)
     if (r < 0)
         return r;
     if (coding_parse(request_header(req, "Content-Encoding"), &coding) < 0)
-        return err_name(err, EINVAL, "not_supported",
-                        "Content-Encoding must be gzip, zstd or identity");
+        return err_fail_as(err, EINVAL, FAIL_NOT_SUPPORTED,
+                           "Content-Encoding must be gzip, zstd or identity");
     r = decoder_new(coding, &w->decoder);
     if (r < 0)
         return err_set(err, -r, "cannot allocate a decoder");
@@ -119,8 +119,8 @@ static int finish(struct request *req, struct writing *w, struct file_entry *ret
         struct file_event ev;
         int r = file_next(w->call, -1, req->fd, &ev, err);
         if (r < 0) {
-            if (w->exclusive && err->what && strcmp(err->what, "file_exists") == 0)
-                r = err_name(err, ESTALE, "precondition_failed", "the file is there already");
+            if (w->exclusive && err->failure == FAIL_FILE_EXISTS)
+                r = err_fail(err, FAIL_PRECONDITION_FAILED, "the file is there already");
             return r;
         }
         if (ev.type == FILE_ENTRY && !ret_e->path) {
@@ -144,7 +144,7 @@ static int write_failed(struct request *req, int r, struct err *err)
         return fail(req, r < 0 ? r : err_set(err, EIO, "the write ended early"), err);
     }
     if (r == -ETIMEDOUT)
-        return err_name(err, ETIMEDOUT, "sandbox_busy", "the sandbox takes no more data");
+        return err_fail_as(err, ETIMEDOUT, FAIL_SANDBOX_BUSY, "the sandbox takes no more data");
     return err_set(err, -r, "cannot pass the body on to the sandbox");
 }
 
@@ -153,8 +153,8 @@ static int sink_write(struct request *req, const char *p, size_t n, struct err *
     struct writing *w = req->sink;
     int r = decoder_feed(w->decoder, p, n, take, w);
     if (r == -EBADMSG)
-        return err_name(err, EBADMSG, "invalid_request",
-                        "the body is not what its Content-Encoding says");
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_REQUEST,
+                           "the body is not what its Content-Encoding says");
     return r < 0 ? write_failed(req, r, err) : 0;
 }
 
@@ -189,8 +189,8 @@ int native_file_put(struct request *req, struct err *err)
     char etag[FILES_ETAG_MAX];
 
     if (decoder_end(w->decoder) < 0)
-        return err_name(err, EBADMSG, "invalid_request",
-                        "the body ends before its Content-Encoding does");
+        return err_fail_as(err, EBADMSG, FAIL_INVALID_REQUEST,
+                           "the body ends before its Content-Encoding does");
     (void)file_put_end(w->call); /* if it fails, init says why */
     int r = finish(req, w, &e, &done, err);
     if (r < 0)

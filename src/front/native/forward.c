@@ -58,12 +58,11 @@ static int read_handshake(struct request *req, char accept[HANDSHAKE_ACCEPT_SIZE
         strcmp(version, "13") != 0) {
         reply_header(req, "Upgrade", "websocket");
         reply_header(req, "Sec-WebSocket-Version", "13");
-        return err_name(err, EPROTO, "upgrade_required",
+        return err_fail(err, FAIL_UPGRADE_REQUIRED,
                         "this is for a WebSocket of version 13, such as `warren forward` makes");
     }
     if (!key || !handshake_key_valid(key))
-        return err_name(err, EINVAL, "invalid_request",
-                        "Sec-WebSocket-Key must be 16 bytes in base64");
+        return err_fail(err, FAIL_INVALID_REQUEST, "Sec-WebSocket-Key must be 16 bytes in base64");
     int r = handshake_accept(key, accept);
     return r < 0 ? err_set(err, -r, "cannot answer the handshake") : 0;
 }
@@ -100,7 +99,7 @@ int native_port_connect(struct request *req, struct err *err)
     if (r < 0)
         return r;
     if (!preview_port(req->args[1], strlen(req->args[1]), &port))
-        return err_name(err, EINVAL, "invalid_path", "a port is a number from 1 to %d", PORT_MAX);
+        return err_fail(err, FAIL_INVALID_PATH, "a port is a number from 1 to %d", PORT_MAX);
     r = sandbox_wake(req->core, req->owner, req->args[0], &visit.s, &woken, err);
     if (r < 0)
         return native_sandbox_error(req, r, err);

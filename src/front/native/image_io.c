@@ -41,7 +41,7 @@ int native_image_export(struct request *req, struct err *err)
     const char *format = uri_param(&req->uri, "format");
     bool docker = format && strcmp(format, "docker") == 0;
     if (format && !docker && strcmp(format, "oci") != 0)
-        return err_name(err, EINVAL, "invalid_query", "'format' must be oci or docker");
+        return err_fail(err, FAIL_INVALID_QUERY, "'format' must be oci or docker");
     r = image_resolve(req->core, req->owner, req->args[0], &image, NULL, err);
     if (r >= 0)
         r = image_export_begin(req->core, &image, docker ? IMAGE_DOCKER : IMAGE_OCI, &exp, err);
@@ -83,7 +83,7 @@ int native_sandbox_commit(struct request *req, struct err *err)
     struct image image;
     int r = request_fields(req, commit_fields, ARRAY_LEN(commit_fields), &want, NULL, err);
     if (r >= 0 && !want.name)
-        r = err_name(err, EINVAL, "missing_field", "'name' is missing: what to call the image");
+        r = err_fail(err, FAIL_MISSING_FIELD, "'name' is missing: what to call the image");
     if (r < 0)
         return r;
     struct image_changes changes = { .cmd = want.cmd,

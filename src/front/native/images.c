@@ -239,7 +239,7 @@ int native_image_tag(struct request *req, struct err *err)
     struct image image;
     int r = request_fields(req, tag_fields, ARRAY_LEN(tag_fields), &want, NULL, err);
     if (r >= 0 && !want.name)
-        r = err_name(err, EINVAL, "missing_field", "'name' is missing: what to call it");
+        r = err_fail(err, FAIL_MISSING_FIELD, "'name' is missing: what to call it");
     if (r >= 0)
         r = image_tag(req->core, req->owner, req->args[0], want.name, &image, err);
     free(want.name);

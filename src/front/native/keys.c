@@ -39,10 +39,10 @@ static int check_right(const struct request *req, const struct ask *ask, struct 
 {
     const char *team = ask->team ? ask->team : req->owner;
     if (!req->admin && (strcmp(team, req->owner) != 0 || ask->role != KEY_MEMBER))
-        return err_name(err, EPERM, "forbidden",
+        return err_fail(err, FAIL_FORBIDDEN,
                         "this key may issue members' keys of its own team '%s' only", req->owner);
     if (!team_exists(req->core, team))
-        return err_name(err, ENOENT, "team_not_found", "no team '%.64s' here", team);
+        return err_fail(err, FAIL_TEAM_NOT_FOUND, "no team '%.64s' here", team);
     return 0;
 }
 
@@ -62,10 +62,10 @@ int native_key_create(struct request *req, struct err *err)
 
     int r = request_fields(req, fields, ARRAY_LEN(fields), &ask, NULL, err);
     if (r >= 0 && !ask.name)
-        r = err_name(err, EINVAL, "missing_field", "'name' is needed: what the key is for");
+        r = err_fail(err, FAIL_MISSING_FIELD, "'name' is needed: what the key is for");
     if (r >= 0 && !name_valid(ask.name))
-        r = err_name(
-            err, EINVAL, "invalid_field",
+        r = err_fail(
+            err, FAIL_INVALID_FIELD,
             "'name' must be letters, digits, '.', '_' and '-', the first a letter or digit");
     if (r >= 0)
         r = check_right(req, &ask, err);

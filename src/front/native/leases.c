@@ -37,7 +37,7 @@ int native_lease_take(struct request *req, struct err *err)
     struct lease lease;
     int r = request_fields(req, fields, ARRAY_LEN(fields), &ask, NULL, err);
     if (r >= 0 && ask.ms == 0)
-        r = err_name(err, EINVAL, "missing_field", "'seconds' is needed: how long, up to %d",
+        r = err_fail(err, FAIL_MISSING_FIELD, "'seconds' is needed: how long, up to %d",
                      LEASE_SECONDS_MAX);
     if (r >= 0)
         r = lease_take(req->core, req->owner, req->args[0], ask.ms, ask.reason, &lease, err);

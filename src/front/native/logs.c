@@ -35,7 +35,7 @@ static bool is_mine(struct lines *l, const char *id)
         return l->mine;
     int r = sandbox_get(l->core, l->owner, id, &s, &why);
     memcpy(l->asked, id, ID_SIZE);
-    l->mine = r >= 0 || (why.what && strcmp(why.what, "sandbox_gone") == 0);
+    l->mine = r >= 0 || (why.failure == FAIL_SANDBOX_GONE);
     return l->mine;
 }
 
@@ -96,8 +96,8 @@ int native_param_time(const struct request *req, const char *name, int64_t *ret_
     if (!text)
         return 0;
     if (clock_parse(text, ret_ms) < 0)
-        return err_name(err, EINVAL, "invalid_query",
-                        "'%s' must be a time such as 2026-01-31T12:04:05Z", name);
+        return err_fail(err, FAIL_INVALID_QUERY, "'%s' must be a time such as 2026-01-31T12:04:05Z",
+                        name);
     return 1;
 }
 
@@ -136,7 +136,7 @@ int native_log_list(struct request *req, struct err *err)
     if (r >= 0)
         r = request_param_bool(req, "follow", &l->follow, err);
     if (r >= 0 && level && log_parse_level(level, &l->level) < 0)
-        r = err_name(err, EINVAL, "invalid_query", "'level' must be debug, info, warn or error");
+        r = err_fail(err, FAIL_INVALID_QUERY, "'level' must be debug, info, warn or error");
     if (r >= 0)
         r = read_sandbox(req, l, err);
     return r < 0 ? r : reply_stream(req, "application/x-ndjson", &source, take_ptr(l));

@@ -17,7 +17,7 @@
 
 static int wrong_shape(const struct field *f, struct err *err)
 {
-    return err_name(err, EINVAL, "invalid_network",
+    return err_fail(err, FAIL_INVALID_NETWORK,
                     "'%s' must be \"none\", \"agents\", \"open\", or an object with one of them as "
                     "'preset' or a list of 'rules' such as \"allow *.example.com 443\", and "
                     "perhaps a 'proxy'",
@@ -30,10 +30,10 @@ static int add_rule(struct buf *text, const json_t *rule, const struct field *f,
     if (!p)
         return wrong_shape(f, err);
     if (strchr(p, '\n') || strlen(p) != json_string_length(rule))
-        return err_name(err, EINVAL, "invalid_network", "a rule is one line");
+        return err_fail(err, FAIL_INVALID_NETWORK, "a rule is one line");
     int r = buf_printf(text, "%s\n", p);
     if (r == -EMSGSIZE)
-        return err_name(err, EINVAL, "invalid_network", "the rules are too long");
+        return err_fail(err, FAIL_INVALID_NETWORK, "the rules are too long");
     return r < 0 ? err_set(err, -r, "cannot keep the rules") : 0;
 }
 
@@ -45,7 +45,7 @@ static int read_rules(const json_t *rules, const struct field *f, struct buf *te
     {
         const char *p = json_string_value(rule);
         if (p && !strchr(p, ' ')) /* one word would be taken for the name of a set of rules */
-            return err_name(err, EINVAL, "invalid_network",
+            return err_fail(err, FAIL_INVALID_NETWORK,
                             "'%.60s' is no rule; write 'allow' or 'deny', a host or range, and if "
                             "need be ports and a protocol, in one text",
                             p);
@@ -60,9 +60,9 @@ static int add_proxy(struct buf *text, const json_t *proxy, struct err *err)
 {
     const char *url = json_string_value(proxy);
     if (strpbrk(url, " \t\r\n") || strlen(url) != json_string_length(proxy))
-        return err_name(err, EINVAL, "invalid_proxy", "a proxy is one word");
+        return err_fail(err, FAIL_INVALID_PROXY, "a proxy is one word");
     int r = buf_printf(text, "proxy %s", url);
-    return r < 0 ? err_name(err, EINVAL, "invalid_proxy", "the proxy is too long") : 0;
+    return r < 0 ? err_fail(err, FAIL_INVALID_PROXY, "the proxy is too long") : 0;
 }
 
 static int read_object(const json_t *o, const struct field *f, char **ret_text, struct err *err)

@@ -24,7 +24,7 @@ int native_as_network_limits(const json_t *v, const struct field *f, void *at, s
         return 0;
     }
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'%s' must be an object with connections, connections_per_s, rate_mbps and "
                         "total_mb, or some of them",
                         f->name);

@@ -56,8 +56,7 @@ int paging_read(const struct request *req, struct paging *ret_p, struct err *err
     if (r < 0)
         return r;
     if (cursor && decode(cursor, p.after) < 0)
-        return err_name(err, EINVAL, "invalid_query",
-                        "'cursor' is not one that an earlier list gave");
+        return err_fail(err, FAIL_INVALID_QUERY, "'cursor' is not one that an earlier list gave");
     p.limit = (unsigned)limit;
     *ret_p = p;
     return 0;

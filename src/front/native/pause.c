@@ -22,7 +22,7 @@ static int read_memory(struct request *req, bool *ret_memory, struct err *err)
     if (r < 0)
         return r;
     if (text && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-        return err_name(err, EINVAL, "invalid_query", "'memory' must be true or false");
+        return err_fail(err, FAIL_INVALID_QUERY, "'memory' must be true or false");
     *ret_memory = !text || strcmp(text, "true") == 0;
     return 0;
 }

@@ -51,7 +51,7 @@ static int enter_process(struct request *req, struct native_visit *visit, uint64
         return r;
     uint64_t v = native_path_number(req, 1);
     if (v == 0)
-        return err_name(err, ESRCH, "process_not_found", "sandbox '%s' has no process '%.32s'",
+        return err_fail(err, FAIL_PROCESS_NOT_FOUND, "sandbox '%s' has no process '%.32s'",
                         visit->s.id, req->args[1]);
     *ret_proc = v;
     return 0;
@@ -275,7 +275,7 @@ static int as_signal(const json_t *v, const struct field *f, void *at, struct er
         text = n > 0 && (size_t)n < sizeof(number) ? number : NULL;
     }
     if (!text || process_signal_parse(text, at) < 0)
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'%s' must be a signal's name, such as SIGTERM, or its number", f->name);
     return 0;
 }
@@ -302,7 +302,7 @@ static int read_control(struct request *req, const struct field *fields, size_t 
     int r = request_fields(req, fields, n, ret_c, &seen, err);
     for (size_t i = 0; r >= 0 && i < n; i++)
         if (required & ~seen & UINT32_C(1) << i)
-            r = err_name(err, EINVAL, "missing_field", "'%s' is needed", fields[i].name);
+            r = err_fail(err, FAIL_MISSING_FIELD, "'%s' is needed", fields[i].name);
     return r;
 }
 

@@ -77,7 +77,7 @@ int progress_reply(struct request *req, const struct progress *how, void *job, s
         r = take_line(l, &l->first, &failed);
     if (r < 0)
         r = err_set(err, -r, r == -ECANCELED ? "the client went away" : "cannot tell the progress");
-    if (r >= 0 && (failed.code || failed.what)) {
+    if (r >= 0 && (failed.code || failed.failure)) {
         *err = failed;
         r = failed.code ? -failed.code : -EIO;
     }

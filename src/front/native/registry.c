@@ -69,7 +69,7 @@ static void put_event(const struct lines *l, struct jout *j, const struct transf
         break;
     case TRANSFER_FAILED:
         jout_str(j, "type", "error");
-        jout_str(j, "code", ev->err.what ? ev->err.what : "internal");
+        jout_str(j, "code", failure_name(ev->err.failure));
         jout_str(j, "message", ev->err.msg);
         break;
     }
@@ -109,7 +109,7 @@ static int read_ask(struct request *req, const struct field *fields, size_t n, s
 {
     int r = request_fields(req, fields, n, ask, NULL, err);
     if (r >= 0 && ask->password && !ask->username)
-        r = err_name(err, EINVAL, "missing_field", "'password' needs a 'username'");
+        r = err_fail(err, FAIL_MISSING_FIELD, "'password' needs a 'username'");
     return r;
 }
 
@@ -131,7 +131,7 @@ int native_image_pull(struct request *req, struct err *err)
     struct transfer *t = NULL;
     int r = read_ask(req, pull_fields, ARRAY_LEN(pull_fields), &ask, err);
     if (r >= 0 && !ask.image)
-        r = err_name(err, EINVAL, "missing_field",
+        r = err_fail(err, FAIL_MISSING_FIELD,
                      "'image' is needed: what to pull, as HOST/NAME[:TAG]");
     if (r < 0)
         return r;

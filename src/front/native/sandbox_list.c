@@ -17,7 +17,7 @@ static int read_states(const char *text, unsigned *ret_states, struct err *err)
         if (n < sizeof(name))
             memcpy(name, text, n);
         if (sandbox_state_parse(name, &state) < 0 || state == SANDBOX_GONE)
-            return err_name(err, EINVAL, "invalid_query",
+            return err_fail(err, FAIL_INVALID_QUERY,
                             "'state' must be a list of creating, running, frozen, stopping, "
                             "stopped, pausing, paused, archived, deleting");
         states |= 1u << state;
@@ -47,7 +47,7 @@ static int read_filter(const struct request *req, struct sandbox_filter *f, stru
     f->cursor = uri_param(&req->uri, "cursor");
     text = uri_param(&req->uri, "order");
     if (text && strcmp(text, "asc") != 0 && strcmp(text, "desc") != 0)
-        return err_name(err, EINVAL, "invalid_query", "'order' must be asc or desc");
+        return err_fail(err, FAIL_INVALID_QUERY, "'order' must be asc or desc");
     f->ascending = text && strcmp(text, "asc") == 0;
     for (size_t i = 0; i < req->uri.nparams; i++) {
         const struct uri_param *p = &req->uri.params[i];

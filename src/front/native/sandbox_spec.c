@@ -80,7 +80,7 @@ static int check_cpus(uint32_t cpu_millis, struct err *err)
 {
     long host = sysconf(_SC_NPROCESSORS_ONLN);
     if (host > 0 && cpu_millis > (uint64_t)host * 4000)
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'cpus' must be at most %ld, four times what this host has", host * 4);
     return 0;
 }
@@ -88,7 +88,7 @@ static int check_cpus(uint32_t cpu_millis, struct err *err)
 static int check_workdir(const char *workdir, struct err *err)
 {
     if (workdir && workdir[0] != '/')
-        return err_name(err, EINVAL, "invalid_field", "'workdir' must be an absolute path");
+        return err_fail(err, FAIL_INVALID_FIELD, "'workdir' must be an absolute path");
     return 0;
 }
 
@@ -102,7 +102,7 @@ static int changes_of(uint32_t seen, unsigned *ret_changes, struct err *err)
         while (k < ARRAY_LEN(changes) && strcmp(changes[k].name, create_fields[i].name) != 0)
             k++;
         if (k == ARRAY_LEN(changes))
-            return err_name(err, EINVAL, "invalid_field", "'%s' cannot be changed after creation",
+            return err_fail(err, FAIL_INVALID_FIELD, "'%s' cannot be changed after creation",
                             create_fields[i].name);
         all |= changes[k].change;
     }

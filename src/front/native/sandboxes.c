@@ -90,14 +90,14 @@ int native_read_match(const struct request *req, char **ret_versions, struct err
         p += weak ? 2 : 0;
         size_t n = *p == '"' ? strcspn(p + 1, "\"") : 0;
         if (*p != '"' || p[1 + n] != '"')
-            return err_name(err, EINVAL, "invalid_request",
+            return err_fail(err, FAIL_INVALID_REQUEST,
                             "If-Match must be *, or tags as an ETag header gave them");
         if (!weak && !memchr(p + 1, ' ', n))
             r = buf_printf(&b, "%.*s ", (int)n, p + 1);
         p += n + 2;
     }
     if (r < 0)
-        return err_name(err, EINVAL, "invalid_request", "If-Match is too long");
+        return err_fail(err, FAIL_INVALID_REQUEST, "If-Match is too long");
     *ret_versions = buf_steal(&b);
     return 0;
 }
@@ -109,15 +109,10 @@ void native_put_gone(struct jout *j, const void *sandbox)
     jout_time(j, "ended_at", s->ended_ms);
 }
 
-static bool is(const struct err *err, const char *what)
-{
-    return err->what && strcmp(err->what, what) == 0;
-}
-
 bool native_sandbox_fate(struct core *core, const char *owner, const char *who,
                          struct sandbox *ret_s, struct err *err)
 {
-    if (!is(err, "sandbox_gone") && !is(err, "sandbox_not_running"))
+    if (err->failure != FAIL_SANDBOX_GONE && err->failure != FAIL_SANDBOX_NOT_RUNNING)
         return false;
     /* Its processes die a moment before the record of its end is written. */
     int64_t deadline = err->code == ECONNRESET ? clock_mono_ms() + FATE_MS : 0;
@@ -125,25 +120,26 @@ bool native_sandbox_fate(struct core *core, const char *owner, const char *who,
         struct err why = ERR_INIT;
         int r = sandbox_get(core, owner, who, ret_s, &why);
         bool asked = ret_s->cause == CAUSE_STOPPED; /* which says no more than the state does */
-        if (r < 0 && is(&why, "sandbox_gone")) {
+        if (r < 0 && why.failure == FAIL_SANDBOX_GONE) {
             *err = why;
             return true;
         }
         if (r >= 0 && ret_s->state == SANDBOX_PAUSED && err->code == ECONNRESET)
-            (void)err_name(
-                err, ENOTCONN, "sandbox_not_running",
+            (void)err_fail_as(
+                err, ENOTCONN, FAIL_SANDBOX_NOT_RUNNING,
                 "sandbox '%s' was paused; its processes go on when it is resumed: attach "
                 "to them again then",
                 ret_s->id);
         else if (r >= 0 && sandbox_shown(ret_s) == SANDBOX_ARCHIVED)
-            (void)err_name(err, ENOTCONN, "sandbox_not_running",
-                           "sandbox '%s' is archived; `warren start` fetches its files and runs it",
-                           ret_s->id);
+            (void)err_fail_as(
+                err, ENOTCONN, FAIL_SANDBOX_NOT_RUNNING,
+                "sandbox '%s' is archived; `warren start` fetches its files and runs it",
+                ret_s->id);
         else if (r >= 0 && ret_s->state == SANDBOX_STOPPED && ret_s->cause != CAUSE_NONE)
-            (void)err_name(err, ENOTCONN, "sandbox_not_running",
-                           "sandbox '%s' is stopped%s%s%s; `warren start` runs it again", ret_s->id,
-                           asked ? "" : " (", asked ? "" : sandbox_cause_name(ret_s->cause),
-                           asked ? "" : ")");
+            (void)err_fail_as(err, ENOTCONN, FAIL_SANDBOX_NOT_RUNNING,
+                              "sandbox '%s' is stopped%s%s%s; `warren start` runs it again",
+                              ret_s->id, asked ? "" : " (",
+                              asked ? "" : sandbox_cause_name(ret_s->cause), asked ? "" : ")");
         if (r < 0 || ret_s->state == SANDBOX_STOPPED || ret_s->state == SANDBOX_PAUSED ||
             clock_mono_ms() >= deadline)
             return false;
@@ -165,7 +161,7 @@ static int reply_made(struct request *req, struct err *err)
 {
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     int r = sandbox_get(req->core, req->owner, req->made + strlen("sandbox "), &s, err);
-    if (r < 0 && is(err, "sandbox_gone"))
+    if (r < 0 && err->failure == FAIL_SANDBOX_GONE)
         return reply_error(req, err, native_put_gone, &s);
     return r < 0 ? r : native_reply_sandbox(req, 201, &s);
 }
@@ -191,7 +187,7 @@ int native_sandbox_get(struct request *req, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
 
     int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
-    if (r < 0 && is(err, "sandbox_gone"))
+    if (r < 0 && err->failure == FAIL_SANDBOX_GONE)
         return reply_error(req, err, native_put_gone, &s);
     return r < 0 ? r : native_reply_sandbox(req, 200, &s);
 }

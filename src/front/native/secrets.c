@@ -59,7 +59,7 @@ int native_secret_create(struct request *req, struct err *err)
     if (r < 0)
         return r;
     if (!ask.name || !ask.value)
-        return err_name(err, EINVAL, "missing_field", "'name' and 'value' are needed");
+        return err_fail(err, FAIL_MISSING_FIELD, "'name' and 'value' are needed");
     r = secret_create(req->core, req->owner, ask.name, ask.value, &ask.metadata, &s, err);
     return r < 0 ? r : reply_secret(req, 201, &s);
 }

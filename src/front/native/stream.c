@@ -80,7 +80,7 @@ static void put_failure(const struct lines *l, struct jout *j, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     bool gone = native_sandbox_fate(l->visit.core, visited->owner, visited->id, &s, err);
     jout_str(j, "type", "error");
-    jout_str(j, "code", err->what ? err->what : "internal");
+    jout_str(j, "code", failure_name(err->failure));
     jout_str(j, "message", err->msg);
     if (gone)
         native_put_gone(j, &s);

@@ -18,8 +18,8 @@ static int as_quota(const json_t *v, const struct field *f, void *at, struct err
         return 0;
     }
     if (!(d >= 0 && d <= QUOTA_MAX) || (!cpus && d != (double)(int64_t)d))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be %s number from 0, or null",
-                        f->name, cpus ? "a" : "a whole");
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be %s number from 0, or null", f->name,
+                        cpus ? "a" : "a whole");
     *(int64_t *)at = (int64_t)(cpus ? d * 1000 + 0.5 : d);
     return 0;
 }
@@ -48,7 +48,7 @@ static int as_quotas(const json_t *v, const struct field *f, void *at, struct er
 {
     struct ask *ask = container_of(at, struct ask, quotas);
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be an object", f->name);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be an object", f->name);
     return fields_decode(v, quota_fields, QUOTA_COUNT, &ask->quotas.set, &ask->quotas.seen, err);
 }
 
@@ -115,7 +115,7 @@ static int reply_team(struct request *req, unsigned status, const struct team *t
 static int operator_only(const struct request *req, struct err *err)
 {
     return req->admin ? 0
-                      : err_name(err, EPERM, "forbidden",
+                      : err_fail(err, FAIL_FORBIDDEN,
                                  "only the operator looks after teams; ask for an admin's key");
 }
 
@@ -127,7 +127,7 @@ int native_team_create(struct request *req, struct err *err)
     if (r >= 0)
         r = read_ask(req, &ask, err);
     if (r >= 0 && !ask.name)
-        r = err_name(err, EINVAL, "missing_field", "'name' is needed");
+        r = err_fail(err, FAIL_MISSING_FIELD, "'name' is needed");
     if (r >= 0)
         r = team_create(req->core, ask.name, ask.quotas.set.v, &team, err);
     free(ask.name);
@@ -159,7 +159,7 @@ int native_team_get(struct request *req, struct err *err)
     struct team team;
     /* To a member, another team is as unknown as one that is not there. */
     if (!req->admin && strcmp(req->args[0], req->owner) != 0)
-        return err_name(err, ENOENT, "team_not_found", "no team '%.64s' here", req->args[0]);
+        return err_fail(err, FAIL_TEAM_NOT_FOUND, "no team '%.64s' here", req->args[0]);
     int r = team_get(req->core, req->args[0], &team, err);
     return r < 0 ? r : reply_team(req, 200, &team);
 }
@@ -172,7 +172,7 @@ int native_team_update(struct request *req, struct err *err)
     if (r >= 0)
         r = read_ask(req, &ask, err);
     if (r >= 0 && ask.name)
-        r = err_name(err, EINVAL, "invalid_field", "'name' cannot be changed");
+        r = err_fail(err, FAIL_INVALID_FIELD, "'name' cannot be changed");
     if (r >= 0)
         r = team_update(req->core, req->args[0], ask.quotas.seen, ask.quotas.set.v, &team, err);
     free(ask.name);

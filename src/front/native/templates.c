@@ -28,7 +28,7 @@ static int as_command(const json_t *v, const struct field *f, void *at, struct e
     if (json_is_array(v))
         return as_texts(v, f, at, err);
     if (!json_is_string(v) || json_string_length(v) == 0 || json_string_length(v) > COMMAND_MAX)
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'%s' must be a list of words, or a text for /bin/sh -c", f->name);
     *ret = calloc(4, sizeof(char *));
     if (!*ret || put_word(*ret, 0, shell[0]) < 0 || put_word(*ret, 1, shell[1]) < 0 ||
@@ -48,7 +48,7 @@ static int as_http(const json_t *v, const struct field *f, void *at, struct err 
     struct boot *b = container_of(at, struct boot, status);
     uint32_t seen;
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field", "'http' must be an object");
+        return err_fail(err, FAIL_INVALID_FIELD, "'http' must be an object");
     b->status = READY_STATUS;
     int r = fields_decode(v, http_fields, ARRAY_LEN(http_fields), b, &seen, err);
     if (r >= 0 && !b->path && !(b->path = strdup(READY_PATH)))
@@ -68,7 +68,7 @@ static int as_ready(const json_t *v, const struct field *f, void *at, struct err
     struct boot *b = at;
     uint32_t seen = 0;
     if (!json_is_object(v) || json_object_size(v) != 1)
-        return err_name(err, EINVAL, "invalid_field",
+        return err_fail(err, FAIL_INVALID_FIELD,
                         "'ready' must be null or have one of 'command', 'port' and 'http'");
     int r = fields_decode(v, ready_fields, ARRAY_LEN(ready_fields), b, &seen, err);
     for (unsigned i = 0; i < ARRAY_LEN(ready_fields); i++)
@@ -87,7 +87,7 @@ static int as_ports(const json_t *v, const struct field *f, void *at, struct err
         t->ports[t->n_ports++] = (uint32_t)port;
     }
     return good ? 0
-                : err_name(err, EINVAL, "invalid_field",
+                : err_fail(err, FAIL_INVALID_FIELD,
                            "'ports' must be a list of at most %d numbers from 1 to 65535",
                            TEMPLATE_PORTS_MAX);
 }
@@ -130,7 +130,7 @@ static int read_ask(struct request *req, struct ask *ask, struct err *err)
 {
     int r = request_fields(req, fields, ARRAY_LEN(fields), ask, NULL, err);
     if (r >= 0 && !ask->name)
-        r = err_name(err, EINVAL, "missing_field", "'name' is needed");
+        r = err_fail(err, FAIL_MISSING_FIELD, "'name' is needed");
     if (r < 0)
         return r;
     if (!template_name_normal(ask->name, ask->t.name)) /* refused with the rest */

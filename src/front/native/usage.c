@@ -16,8 +16,8 @@ static int read_time(const struct request *req, const char *name, int64_t *at, s
 {
     const char *text = uri_param(&req->uri, name);
     if (text && clock_parse(text, at) < 0)
-        return err_name(err, EINVAL, "invalid_query",
-                        "'%s' must be a time such as 2026-01-31T12:00:00Z", name);
+        return err_fail(err, FAIL_INVALID_QUERY, "'%s' must be a time such as 2026-01-31T12:00:00Z",
+                        name);
     return 0;
 }
 
@@ -35,7 +35,7 @@ static int read_range(const struct request *req, struct usage_query *q, struct e
     from = from < 0 ? 0 : from;
     to = to > now + DAY_MS ? now + DAY_MS : to;
     if (from >= to)
-        return err_name(err, EINVAL, "invalid_query", "'from' must be before 'to', and not ahead");
+        return err_fail(err, FAIL_INVALID_QUERY, "'from' must be before 'to', and not ahead");
     q->from_ms = from / HOUR_MS * HOUR_MS;
     q->to_ms = (to + HOUR_MS - 1) / HOUR_MS * HOUR_MS;
     return 0;
@@ -47,11 +47,10 @@ static int read_step(const struct request *req, struct usage_query *q, struct er
     if (!step)
         return 0;
     if (strcmp(step, "hour") != 0 && strcmp(step, "day") != 0)
-        return err_name(err, EINVAL, "invalid_query", "'step' must be hour or day");
+        return err_fail(err, FAIL_INVALID_QUERY, "'step' must be hour or day");
     q->step_hours = step[0] == 'h' ? 1 : 24;
     if ((q->to_ms - q->from_ms) / HOUR_MS / q->step_hours > STEPS_MAX)
-        return err_name(err, EINVAL, "invalid_query", "that is over %d steps; ask for less",
-                        STEPS_MAX);
+        return err_fail(err, FAIL_INVALID_QUERY, "that is over %d steps; ask for less", STEPS_MAX);
     return 0;
 }
 
@@ -62,10 +61,10 @@ static int read_team(const struct request *req, struct usage_query *q, struct er
     if (!team || strcmp(team, req->owner) == 0)
         return 0;
     if (!req->admin)
-        return err_name(err, EPERM, "forbidden", "this key may see what its own team '%s' used",
+        return err_fail(err, FAIL_FORBIDDEN, "this key may see what its own team '%s' used",
                         req->owner);
     if (!name_valid(team) || !team_exists(req->core, team))
-        return err_name(err, ENOENT, "team_not_found", "no team '%.64s' here", team);
+        return err_fail(err, FAIL_TEAM_NOT_FOUND, "no team '%.64s' here", team);
     q->owner = team;
     return 0;
 }
@@ -178,6 +177,6 @@ int native_usage(struct request *req, struct err *err)
     q.limit = page.limit + 1; /* one more tells whether there is more */
     r = usage_read(req->core, &q, &report, err);
     if (r >= 0 && !known_here && report.n_sandboxes == 0)
-        return err_name(err, ENOENT, "sandbox_not_found", "no sandbox '%s' here", id);
+        return err_fail(err, FAIL_SANDBOX_NOT_FOUND, "no sandbox '%s' here", id);
     return r < 0 ? r : reply_report(req, &q, &report, &page);
 }

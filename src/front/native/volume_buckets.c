@@ -46,12 +46,12 @@ int native_as_bucket(const json_t *v, const struct field *f, void *at, struct er
     struct bucket *b = at;
     uint32_t seen;
     if (!json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be an object", f->name);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be an object", f->name);
     int r = fields_decode(v, bucket_fields, ARRAY_LEN(bucket_fields), &ask, &seen, err);
     if (r < 0)
         return r;
     if (!ask.endpoint || !ask.bucket || !ask.access_key || !ask.secret)
-        return err_name(err, EINVAL, "missing_field",
+        return err_fail(err, FAIL_MISSING_FIELD,
                         "'%s' lacks one of 'endpoint', 'bucket', 'access_key' and 'secret'",
                         f->name);
     copy(b->endpoint, sizeof(b->endpoint), ask.endpoint, "");
@@ -63,7 +63,7 @@ int native_as_bucket(const json_t *v, const struct field *f, void *at, struct er
     b->path_style = ask.path_style;
     b->read_only = ask.read_only;
     if (!*b->endpoint)
-        return err_name(err, EINVAL, "invalid_field", "'%s.endpoint' is empty", f->name);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s.endpoint' is empty", f->name);
     return 0;
 }
 

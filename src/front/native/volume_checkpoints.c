@@ -100,7 +100,7 @@ int native_volume_restore(struct request *req, struct err *err)
     struct volume v;
     int r = request_fields(req, restore_fields, ARRAY_LEN(restore_fields), &ask, NULL, err);
     if (r >= 0 && !ask.checkpoint)
-        return err_name(err, EINVAL, "missing_field",
+        return err_fail(err, FAIL_MISSING_FIELD,
                         "'checkpoint' is needed: the id or name of one of the volume's");
     if (r >= 0)
         r = volume_checkpoint_restore(req->core, req->owner, req->args[0], ask.checkpoint, &v, err);

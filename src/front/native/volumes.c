@@ -49,10 +49,10 @@ static int add_mount(struct sandbox_spec *spec, const json_t *o, const struct fi
     struct mount_ask m = { 0 };
     uint32_t seen;
     if (!json_is_object(o))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be a list of objects", f->name);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be a list of objects", f->name);
     int r = fields_decode(o, mount_fields, ARRAY_LEN(mount_fields), &m, &seen, err);
     if (r >= 0 && (!m.volume || !m.path))
-        r = err_name(err, EINVAL, "missing_field", "one of '%s' lacks its 'volume' or its 'path'",
+        r = err_fail(err, FAIL_MISSING_FIELD, "one of '%s' lacks its 'volume' or its 'path'",
                      f->name);
     if (r >= 0)
         r = spec_add_mount(spec, m.volume, m.path, m.read_only, err);
@@ -65,7 +65,7 @@ int native_as_mounts(const json_t *v, const struct field *f, void *at, struct er
 {
     struct sandbox_spec *spec = container_of(at, struct sandbox_spec, mounts);
     if (!json_is_array(v))
-        return err_name(err, EINVAL, "invalid_field", "'%s' must be a list of objects", f->name);
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be a list of objects", f->name);
     int r = 0;
     for (size_t i = 0; i < json_array_size(v) && r >= 0; i++)
         r = add_mount(spec, json_array_get(v, i), f, err);
@@ -125,11 +125,11 @@ static int create(struct request *req, const struct ask *ask, uint32_t seen, str
     if (ask->kind == KIND_FILES && !described)
         return volume_create(req->core, req->owner, ask->name, ask->size_bytes, ret_v, err);
     if (ask->kind != KIND_BUCKET || !described)
-        return err_name(
-            err, EINVAL, described ? "invalid_field" : "missing_field",
+        return err_fail(
+            err, described ? FAIL_INVALID_FIELD : FAIL_MISSING_FIELD,
             "a volume with a 'bucket' is of 'kind' \"bucket\", and the other way round");
     if (seen & 1u << ASKED_SIZE)
-        return err_name(err, EINVAL, "invalid_field", "a bucket has no 'size_mb' here");
+        return err_fail(err, FAIL_INVALID_FIELD, "a bucket has no 'size_mb' here");
     return volume_create_bucket(req->core, req->owner, ask->name, &ask->bucket, ret_v, err);
 }
 

@@ -13,20 +13,23 @@ static const struct {
     const char *name;
     unsigned status;
 } codes[] = {
-    [CONNECT_OK] = { "ok", 200 },
-    [CONNECT_CANCELED] = { "canceled", 499 },
-    [CONNECT_UNKNOWN] = { "unknown", 500 },
-    [CONNECT_INVALID_ARGUMENT] = { "invalid_argument", 400 },
-    [CONNECT_DEADLINE_EXCEEDED] = { "deadline_exceeded", 504 },
-    [CONNECT_NOT_FOUND] = { "not_found", 404 },
-    [CONNECT_ALREADY_EXISTS] = { "already_exists", 409 },
-    [CONNECT_PERMISSION_DENIED] = { "permission_denied", 403 },
-    [CONNECT_RESOURCE_EXHAUSTED] = { "resource_exhausted", 429 },
-    [CONNECT_FAILED_PRECONDITION] = { "failed_precondition", 400 },
-    [CONNECT_UNIMPLEMENTED] = { "unimplemented", 501 },
-    [CONNECT_INTERNAL] = { "internal", 500 },
-    [CONNECT_UNAVAILABLE] = { "unavailable", 503 },
-    [CONNECT_UNAUTHENTICATED] = { "unauthenticated", 401 },
+    [RPC_OK] = { "ok", 200 },
+    [RPC_CANCELLED] = { "canceled", 499 },
+    [RPC_UNKNOWN] = { "unknown", 500 },
+    [RPC_INVALID_ARGUMENT] = { "invalid_argument", 400 },
+    [RPC_DEADLINE_EXCEEDED] = { "deadline_exceeded", 504 },
+    [RPC_NOT_FOUND] = { "not_found", 404 },
+    [RPC_ALREADY_EXISTS] = { "already_exists", 409 },
+    [RPC_PERMISSION_DENIED] = { "permission_denied", 403 },
+    [RPC_RESOURCE_EXHAUSTED] = { "resource_exhausted", 429 },
+    [RPC_FAILED_PRECONDITION] = { "failed_precondition", 400 },
+    [RPC_ABORTED] = { "aborted", 409 },
+    [RPC_OUT_OF_RANGE] = { "out_of_range", 400 },
+    [RPC_UNIMPLEMENTED] = { "unimplemented", 501 },
+    [RPC_INTERNAL] = { "internal", 500 },
+    [RPC_UNAVAILABLE] = { "unavailable", 503 },
+    [RPC_DATA_LOSS] = { "data_loss", 500 },
+    [RPC_UNAUTHENTICATED] = { "unauthenticated", 401 },
 };
 
 /* Is the content type `type`, with or without parameters? */
@@ -67,7 +70,7 @@ int connect_decode(bool json, const char *p, size_t n, const ProtobufCMessageDes
         return pbjson_read(p, n, d, ret_msg, err);
     ProtobufCMessage *m = protobuf_c_message_unpack(d, NULL, n, (const uint8_t *)p);
     if (!m)
-        return err_name(err, EINVAL, "invalid_request", "the body is not a %s", d->short_name);
+        return err_fail(err, FAIL_INVALID_REQUEST, "the body is not a %s", d->short_name);
     *ret_msg = m;
     return 0;
 }
@@ -76,7 +79,7 @@ int connect_begin_stream(struct request *req, struct connect_call *ret_call, str
 {
     *ret_call = (struct connect_call){ .req = req, .stream = true };
     return find_coding(ret_call) < 0
-               ? err_name(err, EINVAL, "invalid_request", "this content type is not understood")
+               ? err_fail(err, FAIL_INVALID_REQUEST, "this content type is not understood")
                : 0;
 }
 
@@ -90,7 +93,7 @@ static int decode_one(struct connect_call *call, const ProtobufCMessageDescripto
     if (r >= 0)
         r = envelopes_end(&e);
     if (r < 0 || w.seen != 1 || w.flags != 0)
-        r = err_name(err, EINVAL, "invalid_request",
+        r = err_fail(err, FAIL_INVALID_REQUEST,
                      w.flags & ENVELOPE_COMPRESSED ? "the message is compressed"
                                                    : "the body is not one whole envelope");
     else
@@ -104,7 +107,7 @@ int connect_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool
 {
     *ret_call = (struct connect_call){ .req = req, .stream = stream };
     if (find_coding(ret_call) < 0)
-        return err_name(err, EINVAL, "invalid_request", "this content type is not understood");
+        return err_fail(err, FAIL_INVALID_REQUEST, "this content type is not understood");
     if (stream)
         return decode_one(ret_call, d, err);
     return connect_decode(ret_call->json, req->body.data, req->body.len, d, &ret_call->msg, err);
@@ -141,7 +144,7 @@ int connect_reply(const struct connect_call *call, const ProtobufCMessage *m)
                               &b);
 }
 
-static void put_error(struct jout *j, const char *key, enum connect_code code, const char *message)
+static void put_error(struct jout *j, const char *key, enum rpc_code code, const char *message)
 {
     jout_open(j, key, '{');
     jout_str(j, "code", codes[code].name);
@@ -149,15 +152,15 @@ static void put_error(struct jout *j, const char *key, enum connect_code code, c
     jout_close(j, '}');
 }
 
-struct failure {
-    enum connect_code code;
+struct last_word {
+    enum rpc_code code;
     char message[ERR_MSG_MAX];
     bool told;
 };
 
 static int failure_next(void *arg, struct buf *out)
 {
-    struct failure *f = arg;
+    struct last_word *f = arg;
     if (f->told)
         return 0;
     f->told = true;
@@ -165,11 +168,11 @@ static int failure_next(void *arg, struct buf *out)
     return r < 0 ? r : 1;
 }
 
-int connect_fail(const struct connect_call *call, enum connect_code code, const char *message)
+int connect_fail(const struct connect_call *call, enum rpc_code code, const char *message)
 {
     if (call->stream) {
         static const struct reply_source source = { failure_next, free };
-        struct failure *f = calloc(1, sizeof(*f));
+        struct last_word *f = calloc(1, sizeof(*f));
         if (!f)
             return -ENOMEM;
         f->code = code;
@@ -214,7 +217,7 @@ int connect_put(struct buf *out, bool json, const ProtobufCMessage *m)
     return r;
 }
 
-int connect_put_end(struct buf *out, enum connect_code code, const char *message)
+int connect_put_end(struct buf *out, enum rpc_code code, const char *message)
 {
     size_t at = out->len;
     int r = begin_envelope(out, ENVELOPE_END);
@@ -222,7 +225,7 @@ int connect_put_end(struct buf *out, enum connect_code code, const char *message
         return r;
     struct jout j = JOUT_INIT(out);
     jout_open(&j, NULL, '{');
-    if (code != CONNECT_OK)
+    if (code != RPC_OK)
         put_error(&j, "error", code, message);
     jout_close(&j, '}');
     r = jout_done(&j);

@@ -9,23 +9,6 @@
 
 #include "front/http/request.h"
 
-enum connect_code {
-    CONNECT_OK,
-    CONNECT_CANCELED,
-    CONNECT_UNKNOWN,
-    CONNECT_INVALID_ARGUMENT,
-    CONNECT_DEADLINE_EXCEEDED,
-    CONNECT_NOT_FOUND,
-    CONNECT_ALREADY_EXISTS,
-    CONNECT_PERMISSION_DENIED,
-    CONNECT_RESOURCE_EXHAUSTED,
-    CONNECT_FAILED_PRECONDITION,
-    CONNECT_UNIMPLEMENTED,
-    CONNECT_INTERNAL,
-    CONNECT_UNAVAILABLE,
-    CONNECT_UNAUTHENTICATED,
-};
-
 struct connect_call {
     struct request *req;
     bool json, stream;
@@ -45,9 +28,9 @@ void connect_done(struct connect_call *call);
 
 int connect_reply(const struct connect_call *call, const ProtobufCMessage *m); /* unary */
 /* Unary: an error body with the code's status; stream: 200 and an end that tells of it. */
-int connect_fail(const struct connect_call *call, enum connect_code code, const char *message);
+int connect_fail(const struct connect_call *call, enum rpc_code code, const char *message);
 
 /* The pieces of a stream, for a reply_source's next. */
 int connect_put(struct buf *out, bool json, const ProtobufCMessage *m);
-int connect_put_end(struct buf *out, enum connect_code code, const char *message);
+int connect_put_end(struct buf *out, enum rpc_code code, const char *message);
 const char *connect_stream_type(bool json);

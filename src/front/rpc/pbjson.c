@@ -220,7 +220,7 @@ static int read_object(const json_t *v, const ProtobufCMessageDescriptor *d,
 
 static int wrong(struct err *err, const ProtobufCFieldDescriptor *f)
 {
-    return err_name(err, EINVAL, "invalid_field", "'%s' has the wrong type", f->name);
+    return err_fail(err, FAIL_INVALID_FIELD, "'%s' has the wrong type", f->name);
 }
 
 static int read_integer(const json_t *v, int64_t min, uint64_t max, int64_t *ret_v)
@@ -388,7 +388,7 @@ static int read_member(const json_t *v, const ProtobufCFieldDescriptor *f, char 
         return read_value(v, f, m + f->offset, err);
     uint32_t *which = (uint32_t *)(void *)(m + f->quantifier_offset);
     if (*which)
-        return err_name(err, EINVAL, "invalid_field", "'%s' and another member exclude each other",
+        return err_fail(err, FAIL_INVALID_FIELD, "'%s' and another member exclude each other",
                         f->name);
     int r = read_value(v, f, m + f->offset, err);
     if (r == 0)
@@ -401,7 +401,7 @@ static int read_timestamp(const json_t *v, const ProtobufCMessageDescriptor *d, 
 {
     int64_t ms = 0;
     if (!json_is_string(v) || clock_parse(json_string_value(v), &ms) < 0)
-        return err_name(err, EINVAL, "invalid_field", "a time must be as 2026-01-31T12:04:05Z");
+        return err_fail(err, FAIL_INVALID_FIELD, "a time must be as 2026-01-31T12:04:05Z");
     int64_t seconds = ms / 1000;
     int32_t nanos = (int32_t)(ms % 1000) * (NS_PER_S / 1000);
     memcpy(m + d->fields[0].offset, &seconds, sizeof(seconds));
@@ -414,7 +414,7 @@ static int read_object(const json_t *v, const ProtobufCMessageDescriptor *d,
 {
     bool time = strcmp(d->name, TIMESTAMP) == 0;
     if (!time && !json_is_object(v))
-        return err_name(err, EINVAL, "invalid_field", "%s must be an object", d->short_name);
+        return err_fail(err, FAIL_INVALID_FIELD, "%s must be an object", d->short_name);
     ProtobufCMessage *m = calloc(1, d->sizeof_message);
     if (!m)
         return err_set(err, ENOMEM, "cannot allocate a message");
@@ -441,7 +441,7 @@ int pbjson_read(const char *p, size_t n, const ProtobufCMessageDescriptor *d,
                 : json_shallow(p, n) ? json_loadb(p, n, JSON_REJECT_DUPLICATES, &why)
                                      : NULL;
     if (!v)
-        return err_name(err, EINVAL, "invalid_json", "the body is not JSON: %s", why.text);
+        return err_fail(err, FAIL_INVALID_JSON, "the body is not JSON: %s", why.text);
     int r = read_object(v, d, ret_m, err);
     json_decref(v);
     return r;

@@ -95,7 +95,7 @@ static const char *name_of(enum wire_tag tag)
 
 static int refuse(struct err *err, const char *name, const char *why)
 {
-    return err_name(err, EINVAL, "invalid_field", "%s %s", name, why);
+    return err_fail(err, FAIL_INVALID_FIELD, "%s %s", name, why);
 }
 
 /* The operation decides what the other fields may be, so it is looked for first. */
@@ -149,8 +149,7 @@ static int take_field(const struct wire_field *f, const struct rule *rule, struc
     if (f->n && memchr(f->p, 0, f->n))
         return refuse(err, rule->name, "holds a NUL byte");
     if (f->tag == WIRE_T_PATH && f->n >= PATH_MAX)
-        return err_name(err, ENAMETOOLONG, "name_too_long", "a path has at most %d bytes",
-                        PATH_MAX - 1);
+        return err_fail(err, FAIL_NAME_TOO_LONG, "a path has at most %d bytes", PATH_MAX - 1);
     if (f->n > rule->max)
         return refuse(err, rule->name, "is too long");
     if (f->tag == WIRE_T_PATH && f->n == 0)
@@ -171,7 +170,7 @@ static int take_fields(const char *payload, size_t n, struct ask *ask, struct er
             if (rules[i].tag == f.tag && (rules[i].on >> ask->op & 1))
                 rule = &rules[i];
         if (!rule)
-            return err_name(err, EINVAL, "invalid_field", "field %d has no place in operation %d",
+            return err_fail(err, FAIL_INVALID_FIELD, "field %d has no place in operation %d",
                             (int)f.tag, (int)ask->op);
         r = take_field(&f, rule, ask, err);
         if (r < 0)
@@ -186,15 +185,14 @@ static int check_whole(const struct ask *ask, struct err *err)
     if (ask->flags & ~(shape->flags | WIRE_F_FOR_USER))
         return refuse(err, "flags", "has a bit that means nothing here");
     if (ask->n_paths == 0)
-        return err_name(err, EINVAL, "missing_field", "path is missing");
+        return err_fail(err, FAIL_MISSING_FIELD, "path is missing");
     if (ask->n_paths > 1 && !shape->many)
         return refuse(err, "path", "is given twice");
     if (ask->n_paths + ask->n_patterns > ASK_STRINGS_MAX)
         return refuse(err, "path", "is given too often");
     for (size_t i = 0; i < ARRAY_LEN(shape->needs); i++)
         if (shape->needs[i] && !ask_has(ask, shape->needs[i]))
-            return err_name(err, EINVAL, "missing_field", "%s is missing",
-                            name_of(shape->needs[i]));
+            return err_fail(err, FAIL_MISSING_FIELD, "%s is missing", name_of(shape->needs[i]));
     return 0;
 }
 
@@ -239,7 +237,7 @@ int ask_decode(char *payload, size_t n, struct ask *ret_ask, struct err *err)
         return r;
     ask.paths = calloc(ask.n_paths + ask.n_patterns, sizeof(*ask.paths));
     if (!ask.paths)
-        return err_name(err, ENOMEM, "out_of_memory", "no memory for the paths");
+        return err_fail(err, FAIL_OUT_OF_MEMORY, "no memory for the paths");
     ask.patterns = ask.paths + ask.n_paths;
     take_strings(payload, n, &ask);
     *ret_ask = ask;

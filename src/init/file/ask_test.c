@@ -77,7 +77,7 @@ TEST(bad_requests_are_named)
             CHECK_OK(wire_put_u64(&b, cases[i].tag, cases[i].number));
         CHECK_EQ(decode(&b, &ask, &err), cases[i].r);
         if (cases[i].what)
-            CHECK_STR(err.what, cases[i].what);
+            CHECK_STR(failure_name(err.failure), cases[i].what);
     }
 }
 
@@ -91,5 +91,5 @@ TEST(a_path_that_is_too_long_is_called_so)
     CHECK_OK(wire_put_u64(&b, WIRE_T_OP, WIRE_FILE_STAT));
     CHECK_OK(wire_put(&b, WIRE_T_PATH, path, PATH_MAX));
     CHECK_EQ(decode(&b, &ask, &err), -ENAMETOOLONG);
-    CHECK_STR(err.what, "name_too_long");
+    CHECK_STR(failure_name(err.failure), "name_too_long");
 }

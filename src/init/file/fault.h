@@ -1,8 +1,9 @@
 /* fault - what an errno of a file operation is called, and how it is said of a path. Pure. */
 #pragma once
+#include "base/failure.h"
 
 struct fault {
-    const char *name; /* stable: the API's error code */
+    enum failure failure;
     const char *says; /* what follows a quoted path */
 };
 

@@ -25,27 +25,27 @@ static int (*const ops[])(struct job *j) = {
     [WIRE_FILE_TREE_OUT] = op_tree_out,   [WIRE_FILE_TREE_IN] = op_tree_in,
 };
 
-int job_refuse(struct job *j, int code, const char *what, const char *path, const char *why)
+int job_refuse(struct job *j, int code, enum failure failure, const char *path, const char *why)
 {
-    if (code == EPIPE && strcmp(what, "internal") == 0)
+    if (code == EPIPE && failure == FAIL_NONE)
         return -EPIPE;
     if (j->err.code) /* the first failure is the one that is told */
         return -j->err.code;
     free(j->err_path);
     j->err_path = path ? strdup(path) : NULL;
     if (!path)
-        return err_name(&j->err, code, what, "%s", why);
-    return err_name(&j->err, code, what, "'%.250s' %s", path, why);
+        return err_fail_as(&j->err, code, failure, "%s", why);
+    return err_fail_as(&j->err, code, failure, "'%.250s' %s", path, why);
 }
 
 int job_fail(struct job *j, int code, const char *path)
 {
     code = code < 0 ? -code : code;
     const struct fault *f = fault_of(code);
-    return job_refuse(j, code, f->name, path, f->says);
+    return job_refuse(j, code, f->failure, path, f->says);
 }
 
-int job_skip_why(struct job *j, int code, const char *what, const char *path, const char *why)
+int job_skip_why(struct job *j, int code, enum failure failure, const char *path, const char *why)
 {
     struct buf *b = talk_begin(&j->talk);
     char msg[ERR_MSG_MAX];
@@ -54,7 +54,7 @@ int job_skip_why(struct job *j, int code, const char *what, const char *path, co
     if (r == 0)
         r = wire_put_u64(b, WIRE_T_CODE, (uint64_t)code);
     if (r == 0)
-        r = wire_put_str(b, WIRE_T_WHAT, what);
+        r = wire_put_str(b, WIRE_T_WHAT, failure_name(failure));
     if (r == 0)
         r = wire_put_str(b, WIRE_T_MESSAGE, msg);
     return r < 0 ? r : talk_end(&j->talk, WIRE_SKIPPED);
@@ -66,7 +66,7 @@ int job_skip(struct job *j, int code, const char *path)
     if (code == EPIPE)
         return -EPIPE;
     const struct fault *f = fault_of(code);
-    return job_skip_why(j, code, f->name, path, f->says);
+    return job_skip_why(j, code, f->failure, path, f->says);
 }
 
 void job_note(struct job *j, enum wire_tag tag, uint64_t value)
@@ -96,7 +96,7 @@ static void say_error(struct job *j)
     struct buf *b = talk_begin(&j->talk);
     int r = wire_put_u64(b, WIRE_T_CODE, (uint64_t)j->err.code);
     if (r == 0)
-        r = wire_put_str(b, WIRE_T_WHAT, j->err.what ? j->err.what : "internal");
+        r = wire_put_str(b, WIRE_T_WHAT, failure_name(j->err.failure));
     if (r == 0)
         r = wire_put_str(b, WIRE_T_MESSAGE, j->err.msg);
     if (r == 0)
@@ -114,19 +114,20 @@ static int become(struct job *j, const char *user)
     const struct account *who;
     int r = account_lookup(user, &who);
     if (r == -ENOENT)
-        return err_name(&j->err, ENOENT, "user_not_found", "there is no user '%s'", user);
+        return err_fail(&j->err, FAIL_USER_NOT_FOUND, "there is no user '%s'", user);
     if (r == -ESRCH)
-        return err_name(&j->err, ENOENT, "user_not_found", "there is no group as in '%s'", user);
+        return err_fail(&j->err, FAIL_USER_NOT_FOUND, "there is no group as in '%s'", user);
     if (r < 0)
-        return err_name(&j->err, ENOMEM, "out_of_memory", "no memory to look up '%s'", user);
+        return err_fail(&j->err, FAIL_OUT_OF_MEMORY, "no memory to look up '%s'", user);
     if (j->ask->root[0]) {
         r = self_root(j->ask->root);
         if (r < 0)
-            return err_name(&j->err, -r, "not_found", "there is no '%s'", j->ask->root);
+            return err_fail_as(&j->err, -r, FAIL_NOT_FOUND, "there is no '%s'", j->ask->root);
     }
     r = ask_is(j->ask, WIRE_F_FOR_USER) ? launch_act_for(who) : launch_become(who);
     if (r < 0)
-        return err_name(&j->err, -r, "user_not_found", "cannot take on the ids of '%s'", user);
+        return err_fail_as(&j->err, -r, FAIL_USER_NOT_FOUND, "cannot take on the ids of '%s'",
+                           user);
     j->home = j->ask->root[0] ? "/" : who->home;
     j->uid = who->uid;
     j->gid = who->gid;

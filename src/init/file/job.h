@@ -40,9 +40,9 @@ void job_run(int fd, char *payload, size_t n, const char *rest, size_t rest_n);
  * of the connection passes through. */
 int job_fail(struct job *j, int code, const char *path);
 /* The same in other words. */
-int job_refuse(struct job *j, int code, const char *what, const char *path, const char *why);
+int job_refuse(struct job *j, int code, enum failure failure, const char *path, const char *why);
 int job_skip(struct job *j, int code, const char *path); /* SKIPPED: this one, not the others */
-int job_skip_why(struct job *j, int code, const char *what, const char *path, const char *why);
+int job_skip_why(struct job *j, int code, enum failure failure, const char *path, const char *why);
 void job_note(struct job *j, enum wire_tag tag, uint64_t value);
 
 /* The operations. */

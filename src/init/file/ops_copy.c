@@ -24,7 +24,7 @@ static int open_target(struct job *j, const struct place *from, unsigned flags, 
     struct stat st;
     _cleanup_free_ char *path = NULL, *joined = NULL;
     if (n == 0 || n >= PATH_MAX)
-        return job_refuse(j, EINVAL, n ? "name_too_long" : "invalid_field", NULL,
+        return job_refuse(j, EINVAL, n ? FAIL_NAME_TOO_LONG : FAIL_INVALID_FIELD, NULL,
                           n ? "to is too long" : "to is empty");
     int r = path_of(j, to, &path);
     if (r < 0)
@@ -67,7 +67,7 @@ static int open_both(struct job *j, unsigned flags, struct place *from, struct p
     if (r < 0)
         return r;
     if (*from->name == '\0')
-        return job_refuse(j, EBUSY, "file_busy", from->path, "is the root of the sandbox");
+        return job_refuse(j, EBUSY, FAIL_FILE_BUSY, from->path, "is the root of the sandbox");
     r = place_stat(from, &st);
     if (r < 0)
         return job_fail(j, r, from->path);
@@ -77,7 +77,7 @@ static int open_both(struct job *j, unsigned flags, struct place *from, struct p
     if (*to->name == '\0')
         return job_fail(j, EISDIR, to->path);
     if (S_ISDIR(st.st_mode) && is_above(&st, to->dir))
-        return job_refuse(j, EINVAL, "invalid_field", from->path, "cannot go into itself");
+        return job_refuse(j, EINVAL, FAIL_INVALID_FIELD, from->path, "cannot go into itself");
     return 0;
 }
 
@@ -98,7 +98,8 @@ int op_copy(struct job *j)
         return r;
     if (place_stat(&from, &a) == 0 && place_stat(&to, &b) == 0 && a.st_dev == b.st_dev &&
         a.st_ino == b.st_ino)
-        return job_refuse(j, EINVAL, "invalid_field", from.path, "is both what and where to copy");
+        return job_refuse(j, EINVAL, FAIL_INVALID_FIELD, from.path,
+                          "is both what and where to copy");
     struct copy c = {
         .j = j,
         .recursive = ask_is(j->ask, WIRE_F_RECURSIVE),

@@ -68,7 +68,7 @@ int op_find(struct job *j)
     int r = globs_init(&globs, j->ask->patterns, j->ask->n_patterns);
     if (r < 0)
         return r == -ENOMEM ? job_fail(j, ENOMEM, NULL)
-                            : job_refuse(j, EINVAL, "invalid_pattern", NULL,
+                            : job_refuse(j, EINVAL, FAIL_INVALID_PATTERN, NULL,
                                          "a pattern has too many alternatives in braces");
     r = begin(j, &w, &path, &st);
     if (r == 0)

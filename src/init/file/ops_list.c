@@ -74,7 +74,7 @@ static int list_dir(struct list *l, int taken, uint64_t depth, const char *after
     size_t keep = l->left < SIZE_MAX / 4 ? (size_t)l->left + 2 : SIZE_MAX / 4;
     int r = names_least(&names, fd, *from ? from : NULL, keep);
     if (r == -E2BIG)
-        return job_refuse(l->j, E2BIG, "too_many_entries", l->path.data,
+        return job_refuse(l->j, E2BIG, FAIL_TOO_MANY_ENTRIES, l->path.data,
                           "holds too many entries for one answer: ask with a limit");
     if (r < 0)
         return job_skip(l->j, r, l->path.data);
@@ -120,7 +120,7 @@ int op_list(struct job *j)
     const char *after = below(ask->after, path);
     if (!after) {
         (void)close(fd);
-        return job_refuse(j, EINVAL, "invalid_field", NULL, "after is not a path below path");
+        return job_refuse(j, EINVAL, FAIL_INVALID_FIELD, NULL, "after is not a path below path");
     }
     struct list l = { .j = j, .path = BUF_INIT(PATH_BYTES_MAX) };
     l.left = ask_has(ask, WIRE_T_LIMIT) ? ask->limit : UINT32_MAX;

@@ -103,7 +103,7 @@ int op_chown(struct job *j)
     free(passwd_memory);
     free(group_memory);
     if (r < 0)
-        return job_refuse(j, ENOENT, "user_not_found", NULL,
+        return job_refuse(j, ENOENT, FAIL_USER_NOT_FOUND, NULL,
                           r == -ESRCH ? "owner names no group of the sandbox"
                                       : "owner names no user of the sandbox");
     return change_all(j, &c);
@@ -117,7 +117,7 @@ int op_symlink(struct job *j)
     if (strlen(ask->to) >= PATH_MAX)
         return job_fail(j, ENAMETOOLONG, ask->paths[0]);
     if (*ask->to == '\0')
-        return job_refuse(j, EINVAL, "invalid_field", NULL, "to is empty");
+        return job_refuse(j, EINVAL, FAIL_INVALID_FIELD, NULL, "to is empty");
     int r = place_open(j, ask->paths[0], ask_is(ask, WIRE_F_NO_PARENTS) ? 0 : PLACE_PARENTS, &at);
     if (r < 0)
         return r;

@@ -74,7 +74,8 @@ static int send_bytes(struct job *j, int fd, uint64_t left, const char *path)
         if (done < 0)
             return (int)done;
         if ((size_t)done < n)
-            return job_refuse(j, ESTALE, "file_changed", path, "became shorter while it was read");
+            return job_refuse(j, ESTALE, FAIL_FILE_CHANGED, path,
+                              "became shorter while it was read");
         left -= n;
     }
     return 0;
@@ -103,7 +104,7 @@ int op_read(struct job *j)
     uint64_t size = (uint64_t)st.st_size, left = ask_has(ask, WIRE_T_LENGTH) ? ask->length : size;
     if (ask->offset > 0 && ask->offset >= size) {
         j->err_size = size;
-        return job_refuse(j, ERANGE, "range_not_satisfiable", path, "ends before that offset");
+        return job_refuse(j, ERANGE, FAIL_RANGE_NOT_SATISFIABLE, path, "ends before that offset");
     }
     if (left > size - ask->offset)
         left = size - ask->offset;

@@ -123,7 +123,7 @@ int op_remove(struct job *j)
     int r = place_open(j, ask->paths[0], 0, &at);
     if (r == 0) {
         if (*at.name == '\0')
-            return job_refuse(j, EBUSY, "file_busy", at.path, "is the root of the sandbox");
+            return job_refuse(j, EBUSY, FAIL_FILE_BUSY, at.path, "is the root of the sandbox");
         r = place_stat(&at, &st);
         if (r < 0)
             r = job_fail(j, r, at.path);

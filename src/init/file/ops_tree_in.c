@@ -37,7 +37,7 @@ struct grow {
 
 static int bad(struct grow *g, const char *why)
 {
-    return job_refuse(g->j, EINVAL, "invalid_archive", *g->e.path ? g->e.path : ".", why);
+    return job_refuse(g->j, EINVAL, FAIL_INVALID_ARCHIVE, *g->e.path ? g->e.path : ".", why);
 }
 
 static int fail(struct grow *g, int code)
@@ -203,7 +203,7 @@ static int make_special(struct grow *g)
             r = try_special(g, dir, name);
     }
     if (r == -EPERM && (g->e.type == WIRE_CHARDEV || g->e.type == WIRE_BLOCKDEV))
-        return job_refuse(g->j, EOPNOTSUPP, "not_supported", g->e.path,
+        return job_refuse(g->j, EOPNOTSUPP, FAIL_NOT_SUPPORTED, g->e.path,
                           "is a device, and devices cannot be made here");
     if (r < 0)
         return r;
@@ -255,7 +255,7 @@ static int make(struct grow *g)
     case WIRE_CHARDEV:
     case WIRE_BLOCKDEV: return make_special(g);
     case WIRE_SOCKET:
-        return job_refuse(g->j, EOPNOTSUPP, "not_supported", g->e.path,
+        return job_refuse(g->j, EOPNOTSUPP, FAIL_NOT_SUPPORTED, g->e.path,
                           "is a socket, which only the program that serves it can make");
     }
     return -EINVAL;

@@ -55,7 +55,7 @@ static int send_bytes(struct tree *t, int fd, uint64_t size, const char *path)
         int r = talk_zeros(&t->j->talk, left);
         if (r < 0)
             return r;
-        return job_skip_why(t->j, ESTALE, "file_changed", path,
+        return job_skip_why(t->j, ESTALE, FAIL_FILE_CHANGED, path,
                             "became shorter while it was read: what is missing is zeros");
     }
     return 0;
@@ -91,7 +91,7 @@ static int send_leaf(struct tree *t, struct leaf *f)
     if (S_ISREG(f->st.st_mode))
         return send_regular(t, f);
     if (S_ISSOCK(f->st.st_mode))
-        return job_skip_why(t->j, EOPNOTSUPP, "not_supported", f->path, "is a socket");
+        return job_skip_why(t->j, EOPNOTSUPP, FAIL_NOT_SUPPORTED, f->path, "is a socket");
     if (S_ISLNK(f->st.st_mode)) {
         ssize_t n = readlinkat(f->dir, f->name, text, sizeof(text) - 1);
         if (n < 0)

@@ -130,7 +130,7 @@ static void drop_dirs(struct watching *w, const char *path)
 static int too_many(struct watching *w, int r, const char *path)
 {
     if (r == -ENOSPC)
-        return job_refuse(w->j, ENOSPC, "too_many_watches", path,
+        return job_refuse(w->j, ENOSPC, FAIL_TOO_MANY_WATCHES, path,
                           "has more directories below it than can be watched");
     return job_fail(w->j, r, path);
 }
@@ -426,7 +426,7 @@ static int listen_on(struct watching *w)
             return job_fail(w->j, r, w->top);
     }
     int r = tell(w, WIRE_REMOVED, w->top, 0);
-    return r < 0 ? r : job_refuse(w->j, ENOENT, "file_not_found", w->top, "is gone");
+    return r < 0 ? r : job_refuse(w->j, ENOENT, FAIL_FILE_NOT_FOUND, w->top, "is gone");
 }
 
 static int begin(struct watching *w)
@@ -439,7 +439,7 @@ static int begin(struct watching *w)
         return job_fail(w->j, errno, w->top);
     w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->fd < 0)
-        return errno == EMFILE ? job_refuse(w->j, EMFILE, "too_many_watches", NULL,
+        return errno == EMFILE ? job_refuse(w->j, EMFILE, FAIL_TOO_MANY_WATCHES, NULL,
                                             "this user watches too much already")
                                : job_fail(w->j, errno, w->top);
     if (S_ISDIR(st.st_mode)) {

@@ -49,7 +49,7 @@ static int check_old(struct job *j, const struct place *at, bool there, const st
     if (there)
         etag_of(old, etag);
     if (!there || (strcmp(ask->etag, "*") != 0 && strcmp(ask->etag, etag) != 0))
-        return job_refuse(j, ESTALE, "precondition_failed", at->path,
+        return job_refuse(j, ESTALE, FAIL_PRECONDITION_FAILED, at->path,
                           "is not as it was when its etag was read");
     return 0;
 }

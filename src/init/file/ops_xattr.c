@@ -35,7 +35,7 @@ int op_xattrs(struct job *j)
 static int named(struct job *j, int code, const char *path)
 {
     if (code == EINVAL || code == ERANGE)
-        return job_refuse(j, code, "invalid_field", path,
+        return job_refuse(j, code, FAIL_INVALID_FIELD, path,
                           "cannot have an extended attribute of that name; try user.NAME");
     return job_fail(j, code, path);
 }

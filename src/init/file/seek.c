@@ -85,15 +85,15 @@ int seek_run(struct seek *k)
         bound_memory();
     int r = globs_init(&k->globs, ask->patterns, ask->n_patterns);
     if (r == -EINVAL)
-        return job_refuse(j, EINVAL, "invalid_pattern", NULL,
+        return job_refuse(j, EINVAL, FAIL_INVALID_PATTERN, NULL,
                           "a pattern has too many alternatives in braces");
     if (r == 0)
         r = needle_init(&k->needle, ask->text, ask_is(ask, WIRE_F_REGEX), ask_is(ask, WIRE_F_ICASE),
                         why, sizeof(why));
     if (r == -EINVAL)
-        r = job_refuse(j, EINVAL, "invalid_pattern", NULL, why);
+        r = job_refuse(j, EINVAL, FAIL_INVALID_PATTERN, NULL, why);
     else if (r < 0)
-        r = job_refuse(j, ENOMEM, "out_of_memory", NULL, "the expression needs too much memory");
+        r = job_refuse(j, ENOMEM, FAIL_OUT_OF_MEMORY, NULL, "the expression needs too much memory");
     for (size_t i = 0; r == 0 && !k->stop && i < ask->n_paths; i++)
         r = one_path(k, ask->paths[i]);
     needle_done(&k->needle);

@@ -77,11 +77,11 @@ static int shed(int fd)
 static int fork_worker(int fd, struct err *err)
 {
     if (workers.n == WORKERS_MAX)
-        return err_name(err, EAGAIN, "too_many_processes",
+        return err_fail(err, FAIL_TOO_MANY_PROCESSES,
                         "%d file operations run in this sandbox already", WORKERS_MAX);
     int r = workers.family.dir < 0 ? family_new(&workers.family) : 0;
     if (r < 0)
-        return err_name(err, -r, "internal", "cannot make a group: %s", strerror(-r));
+        return err_set(err, -r, "cannot make a group: %s", strerror(-r));
     int entered = 0;
     placed_share();
     pid_t pid = launch_fork(&workers.family, &entered);
@@ -91,10 +91,10 @@ static int fork_worker(int fd, struct err *err)
         return 0;
     }
     if (pid == -ENOMEM)
-        return err_name(err, ENOMEM, "out_of_memory", "no memory for a file operation");
+        return err_fail(err, FAIL_OUT_OF_MEMORY, "no memory for a file operation");
     if (pid < 0)
-        return err_name(err, (int)-pid, "too_many_processes",
-                        "no process left for a file operation");
+        return err_fail_as(err, (int)-pid, FAIL_TOO_MANY_PROCESSES,
+                           "no process left for a file operation");
     workers.pids[workers.n++] = pid;
     return pid;
 }
