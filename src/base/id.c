@@ -64,14 +64,3 @@ bool name_valid(const char *name)
             return false;
     return true;
 }
-
-void hex_encode(const void *p, size_t n, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-    const unsigned char *b = p;
-    for (size_t i = 0; i < n; i++) {
-        out[2 * i] = digits[b[i] >> 4];
-        out[2 * i + 1] = digits[b[i] & 15];
-    }
-    out[2 * n] = '\0';
-}

@@ -17,4 +17,3 @@ bool id_valid(const char *id);
 bool name_valid(const char *name);
 
 int random_bytes(void *out, size_t n);
-void hex_encode(const void *p, size_t n, char *out); /* 2n characters and a NUL */

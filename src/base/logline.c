@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/log.h"
 
 #define FIELDS_MAX 24 /* names that are told apart; a line has a handful */
@@ -54,11 +55,6 @@ bool log_field_next(const char **at, struct log_field *ret_f)
     return true;
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 size_t log_field_value(const struct log_field *f, char *out, size_t size)
 {
     const char *p = f->value, *end = p + f->value_len;
@@ -73,9 +69,9 @@ size_t log_field_value(const struct log_field *f, char *out, size_t size)
         if (quoted && c == '\\' && p < end) {
             c = *p++;
             /* A NUL is never written so, and many readers of JSON refuse one. */
-            if (c == 'x' && end - p >= 2 && hex(p[0]) >= 0 && hex(p[1]) >= 0 &&
-                (hex(p[0]) | hex(p[1])) != 0) {
-                c = (char)(hex(p[0]) << 4 | hex(p[1]));
+            if (c == 'x' && end - p >= 2 && hex_digit(p[0]) >= 0 && hex_digit(p[1]) >= 0 &&
+                (hex_digit(p[0]) | hex_digit(p[1])) != 0) {
+                c = (char)(hex_digit(p[0]) << 4 | hex_digit(p[1]));
                 p += 2;
             }
         }

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/base64.h"
+#include "base/hex.h"
 #include "net/sigv4.h"
 
 #define HTTPS_PORT 443
@@ -161,24 +162,16 @@ static int put_credential(struct buf *out, const struct binding *b)
 
 /* ---- the target ---- */
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* A parameter's name, however it is encoded, is this one. */
 static bool names_parameter(struct text t, const char *name)
 {
     size_t at = 0;
     for (size_t i = 0; i < t.n; i++) {
-        int c = (unsigned char)t.p[i];
-        if (c == '%' && i + 2 < t.n && digit(t.p[i + 1]) >= 0 && digit(t.p[i + 2]) >= 0) {
-            c = digit(t.p[i + 1]) << 4 | digit(t.p[i + 2]);
+        int c = hex_percent(t.p + i, t.n - i);
+        if (c < 0)
+            c = (unsigned char)t.p[i];
+        else
             i += 2;
-        }
         if (c != (unsigned char)name[at] || !name[at++])
             return false;
     }

@@ -1,5 +1,7 @@
 #include "broker/crowd.h"
 
+#include "base/hash.h"
+
 void crowd_init(struct crowd *c, unsigned most)
 {
     *c = (struct crowd){ .most = most };
@@ -7,10 +9,7 @@ void crowd_init(struct crowd *c, unsigned most)
 
 static unsigned place_of(const char *sandbox)
 {
-    unsigned hash = 2166136261u; /* FNV-1a */
-    for (; *sandbox; sandbox++)
-        hash = (hash ^ (unsigned char)*sandbox) * 16777619u;
-    return hash % CROWD_COUNTS;
+    return (unsigned)(hash_text(sandbox) % CROWD_COUNTS);
 }
 
 unsigned crowd_enter(struct crowd *c, const char *sandbox)

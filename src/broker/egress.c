@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "broker/bound.h"
 #include "broker/egress_private.h"
@@ -39,10 +40,7 @@ void egress_answered(struct egress_record *rec, const struct policy_answer *answ
 
 static struct network **slot(struct egress *e, const char *id)
 {
-    uint32_t h = 2166136261u;
-    for (const char *p = id; *p; p++)
-        h = (h ^ (unsigned char)*p) * 16777619u;
-    struct network **at = &e->networks[h % ARRAY_LEN(e->networks)];
+    struct network **at = &e->networks[hash_text(id) % ARRAY_LEN(e->networks)];
     while (*at && strcmp((*at)->id, id) != 0)
         at = &(*at)->next;
     return at;

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/share.h"
 #include "wire/broker.h"
@@ -177,10 +178,7 @@ int link_send(struct link *l, const void *msg, size_t size, int fd)
 
 int link_offer(struct link *l, const char *sandbox, const void *msg, size_t size)
 {
-    uint32_t h = 2166136261u; /* FNV-1a */
-    for (const char *p = sandbox; *p; p++)
-        h = (h ^ (unsigned char)*p) * 16777619u;
-    unsigned offerer = h % OFFERERS;
+    unsigned offerer = (unsigned)(hash_text(sandbox) % OFFERERS);
     if (l->first && l->offers[offerer] >= share(OFFERS_MAX, l->n_offers, OFFERS_MAX))
         return -ENOBUFS;
     int r = enqueue(l, msg, size, -1, offerer);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "broker/flow.h"
 #include "net/head.h"
 
@@ -91,10 +92,7 @@ static void on_parked_long(struct deadline *d)
 
 static struct place **slot_of(struct parked *all, const char *sandbox, unsigned port)
 {
-    uint32_t hash = 2166136261u ^ port; /* FNV-1a */
-    for (const char *p = sandbox; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 16777619u;
-    struct place **at = &all->buckets[hash % PARKED_BUCKETS];
+    struct place **at = &all->buckets[(hash_text(sandbox) ^ port) % PARKED_BUCKETS];
     while (*at && ((*at)->port != port || strcmp((*at)->sandbox, sandbox) != 0))
         at = &(*at)->next;
     return at;

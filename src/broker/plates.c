@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "net/host.h"
 #include "net/preview.h"
@@ -19,10 +20,7 @@ struct plate {
 
 static struct plate *const *slot_of(const struct plates *all, const char *name)
 {
-    unsigned hash = 2166136261u; /* FNV-1a */
-    for (const char *p = name; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 16777619u;
-    struct plate *const *at = &all->buckets[hash % PLATES_BUCKETS];
+    struct plate *const *at = &all->buckets[hash_text(name) % PLATES_BUCKETS];
     while (*at && strcmp((*at)->name, name) != 0)
         at = &(*at)->next;
     return at;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 
 #define TELL_MS 1000
 
@@ -12,10 +13,7 @@ static void on_deadline(struct deadline *d);
 
 static struct tally_row **bucket(struct tally *t, const char *sandbox)
 {
-    uint32_t h = 2166136261u;
-    for (const char *p = sandbox; *p; p++)
-        h = (h ^ (unsigned char)*p) * 16777619u;
-    return &t->buckets[h % TALLY_BUCKETS];
+    return &t->buckets[hash_text(sandbox) % TALLY_BUCKETS];
 }
 
 void tally_init(struct tally *t, struct loop *loop,

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/hex.h"
 #include "base/id.h"
 #include "cell/ns_cpus.h"
 #include "cell/ns_private.h"

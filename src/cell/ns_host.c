@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "cell/ns_boot.h"
 #include "cell/ns_private.h"
@@ -250,15 +251,13 @@ static int seal_init(const char *path, int *ret_fd, struct err *err)
     return 0;
 }
 
-/* FNV-1a: nobody else chooses what is read. */
 static uint64_t contents_id(int fd)
 {
     unsigned char chunk[16384];
-    uint64_t id = 0xcbf29ce484222325u;
+    uint64_t id = HASH_SEED;
     ssize_t n;
     for (off_t at = 0; (n = pread(fd, chunk, sizeof(chunk), at)) > 0; at += n)
-        for (ssize_t i = 0; i < n; i++)
-            id = (id ^ chunk[i]) * 0x100000001b3u;
+        id = hash_more(id, chunk, (size_t)n);
     return id;
 }
 

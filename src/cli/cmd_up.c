@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "cli/commands.h"
 #include "cli/object.h"
 #include "cli/pages.h"
@@ -73,10 +74,7 @@ static int describe(const struct up *up, const json_t *body, char out[17], struc
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
         (void)json_object_set(all, fixed[i], json_object_get(body, fixed[i]));
     _cleanup_free_ char *text = json_dumps(all, JSON_SORT_KEYS | JSON_COMPACT);
-    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (const char *c = text; c && *c; c++)
-        h = (h ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    (void)snprintf(out, 17, "%016" PRIx64, h);
+    (void)snprintf(out, 17, "%016" PRIx64, hash_text(text ? text : ""));
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/hex.h"
 #include "cli/object.h"
 #include "cli/xmem.h"
 
@@ -109,7 +110,7 @@ static int take_unicode(struct reader *r, int digits, struct buf *out)
         int d = peek(r);
         if (d < 0 || !isxdigit(d))
             return refuse(r, "\\%c takes %d hexadecimal digits", digits == 4 ? 'u' : 'U', digits);
-        c = c * 16 + (unsigned long)(isdigit(d) ? d - '0' : tolower(d) - 'a' + 10);
+        c = c * 16 + (unsigned long)hex_digit(d);
     }
     if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
         return refuse(r, "there is no character of this number");

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "core/event.h"
 #include "core/network.h"
@@ -29,10 +30,7 @@ static int missing(struct err *err, const char *name)
 
 static struct alias_entry **place(struct aliases *as, const char *name)
 {
-    unsigned hash = 2166136261u; /* FNV-1a */
-    for (const char *p = name; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 16777619u;
-    struct alias_entry **at = &as->buckets[hash % ALIAS_BUCKETS];
+    struct alias_entry **at = &as->buckets[hash_text(name) % ALIAS_BUCKETS];
     while (*at && strcmp((*at)->a.name, name) != 0)
         at = &(*at)->next;
     return at;

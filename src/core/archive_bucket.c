@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "core/archive_private.h"
 
 #define COLLECT_LOCK "locks/collect"
@@ -38,24 +39,11 @@ void archive_known_done(struct archive_known *k)
     *k = (struct archive_known){ .n = 0 };
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* "chunks/ab/<64 digits>". */
 static bool piece_of(const char *key, uint8_t out[CHUNK_DIGEST])
 {
-    if (strlen(key) != 10 + ARCHIVE_HEX - 1 || strncmp(key, "chunks/", 7) != 0 ||
-        strncmp(key + 7, key + 10, 2) != 0)
-        return false;
-    for (size_t i = 0; i < CHUNK_DIGEST; i++) {
-        int a = digit(key[10 + 2 * i]), b = digit(key[11 + 2 * i]);
-        if (a < 0 || b < 0)
-            return false;
-        out[i] = (uint8_t)(a << 4 | b);
-    }
-    return true;
+    return strlen(key) == 10 + ARCHIVE_HEX - 1 && strncmp(key, "chunks/", 7) == 0 &&
+           strncmp(key + 7, key + 10, 2) == 0 && hex_decode(key + 10, out, CHUNK_DIGEST) == 0;
 }
 
 static int note(void *ctx, const struct s3_object *o, struct err *err)

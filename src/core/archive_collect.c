@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/log.h"
 #include "core/archive_private.h"
 

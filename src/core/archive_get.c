@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/log.h"
 #include "core/archive_private.h"
 #include "core/disk.h"

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/json.h"
 #include "core/network.h"
 #include "core/spec.h"
@@ -150,23 +151,10 @@ static int refuse(struct err *err, const char *what)
                     what);
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool read_hex(const json_t *v, uint8_t out[CHUNK_DIGEST])
 {
     const char *text = json_string_value(v);
-    if (!text || strlen(text) != ARCHIVE_HEX - 1)
-        return false;
-    for (size_t i = 0; i < CHUNK_DIGEST; i++) {
-        int a = digit(text[2 * i]), b = digit(text[2 * i + 1]);
-        if (a < 0 || b < 0)
-            return false;
-        out[i] = (uint8_t)(a << 4 | b);
-    }
-    return true;
+    return text && hex_decode(text, out, CHUNK_DIGEST) == 0;
 }
 
 static bool read_number(const json_t *v, json_int_t max, uint64_t *ret)

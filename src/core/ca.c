@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "net/host.h"
 
@@ -107,13 +108,11 @@ static bool finish(X509 *cert, X509 *issuer, EVP_PKEY *key)
 
 static void name_root(const char *domain, char out[COMMON_SIZE])
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *p = domain; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 16777619u;
     if (strlen(domain) <= 40)
         (void)snprintf(out, COMMON_SIZE, "Warren CA for %.40s", domain);
     else
-        (void)snprintf(out, COMMON_SIZE, "Warren CA for %.30s... (%08x)", domain, hash);
+        (void)snprintf(out, COMMON_SIZE, "Warren CA for %.30s... (%08x)", domain,
+                       hash_short(domain));
 }
 
 static X509 *make_root(EVP_PKEY *key, const char *domain)

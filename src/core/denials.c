@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/event.h"
 #include "core/network.h"
@@ -27,13 +28,6 @@ struct denials {
     struct denial_place places[PLACES];
 };
 
-static uint64_t hash(uint64_t h, const char *text)
-{
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return h;
-}
-
 static struct denials *find(struct core *core, const char *sandbox)
 {
     struct ledger *l = &core->ledger;
@@ -41,7 +35,7 @@ static struct denials *find(struct core *core, const char *sandbox)
         l->denials = calloc(SANDBOXES, sizeof(*l->denials));
     if (!l->denials)
         return NULL;
-    struct denials *d = &l->denials[hash(14695981039346656037u, sandbox) % SANDBOXES];
+    struct denials *d = &l->denials[hash_text(sandbox) % SANDBOXES];
     if (strcmp(d->sandbox, sandbox) == 0)
         return d;
     *d = (struct denials){ .budget = EVENTS_BURST * 1000, .budget_ms = clock_mono_ms() };
@@ -65,7 +59,9 @@ static struct denial_place *find_place(struct denials *d, uint64_t h)
 static bool is_worth_it(struct denials *d, const struct broker_record *rec)
 {
     int64_t now = clock_mono_ms();
-    uint64_t h = hash(hash(rec->port * 31 + rec->question + 2 * rec->udp, rec->name), rec->address);
+    uint64_t h = HASH_SEED ^ (rec->port * 31 + rec->question + 2 * rec->udp);
+    h = hash_more(h, rec->name, strlen(rec->name));
+    h = hash_more(h, rec->address, strlen(rec->address));
     struct denial_place *p = find_place(d, h);
     d->budget += (now - d->budget_ms) * 1000 / EVENT_EVERY_MS;
     d->budget = d->budget > EVENTS_BURST * 1000 ? EVENTS_BURST * 1000 : d->budget;

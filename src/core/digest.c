@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/id.h"
+#include "base/hex.h"
 
 #define SHA256_BYTES 32
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "core/event.h"
 #include "core/private.h"
@@ -74,26 +75,11 @@ static int64_t next_moment(struct keyring *k)
 
 /* ---- loading ---- */
 
-static int unhex(const char *text, unsigned char out[SHA256_DIGEST_LENGTH])
-{
-    size_t n = 0;
-    if (strlen(text) != 2 * SHA256_DIGEST_LENGTH)
-        return -EINVAL;
-    for (; n < 2 * SHA256_DIGEST_LENGTH; n++) {
-        char c = text[n];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
-            return -EINVAL;
-        unsigned v = c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a') + 10;
-        out[n / 2] = (unsigned char)(n % 2 ? out[n / 2] | v : v << 4);
-    }
-    return 0;
-}
-
 static int load_row(void *ctx, const struct store_key *row)
 {
     struct keyring *k = ctx;
     struct key_entry e = { .saved_ms = row->last_used_ms };
-    if (!id_valid(row->id) || unhex(row->hash, e.hash) < 0)
+    if (!id_valid(row->id) || hex_decode(row->hash, e.hash, sizeof(e.hash)) < 0)
         return 0;
     memcpy(e.key.id, row->id, ID_SIZE);
     (void)snprintf(e.key.name, sizeof(e.key.name), "%s", row->name);

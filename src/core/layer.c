@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "core/disk.h"

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "core/event.h"
 #include "core/private.h"
@@ -54,13 +56,9 @@ static void hash_of(const char *text, unsigned char out[SHA256_DIGEST_LENGTH])
 
 /* ---- with the lock held ---- */
 
-/* Ids are random: their letters are as good as a hash of them. */
 static struct pass_entry **bucket(struct passes *ps, const char *sandbox)
 {
-    unsigned hash = 2166136261u; /* FNV-1a */
-    for (; *sandbox; sandbox++)
-        hash = (hash ^ (unsigned char)*sandbox) * 16777619u;
-    return &ps->buckets[hash % PASS_BUCKETS];
+    return &ps->buckets[hash_text(sandbox) % PASS_BUCKETS];
 }
 
 static bool is_of(const struct pass_entry *e, const char *sandbox)
@@ -92,26 +90,14 @@ static void put(struct passes *ps, struct pass_entry *e)
 
 /* ---- at rest ---- */
 
-static int unhex(const char *text, unsigned char out[SHA256_DIGEST_LENGTH])
-{
-    if (strlen(text) != HASH_TEXT - 1)
-        return -EINVAL;
-    for (size_t i = 0; i < SHA256_DIGEST_LENGTH; i++) {
-        unsigned v;
-        if (strspn(text + 2 * i, "0123456789abcdef") < 2 || sscanf(text + 2 * i, "%2x", &v) != 1)
-            return -EINVAL;
-        out[i] = (unsigned char)v;
-    }
-    return 0;
-}
-
 static int load_row(void *ctx, const struct store_pass *row)
 {
     struct core *core = ctx;
     struct pass_entry *e = calloc(1, sizeof(*e));
     if (!e)
         return -ENOMEM;
-    if (!id_valid(row->id) || !id_valid(row->sandbox) || unhex(row->hash, e->hash) < 0) {
+    if (!id_valid(row->id) || !id_valid(row->sandbox) ||
+        hex_decode(row->hash, e->hash, sizeof(e->hash)) < 0) {
         log_error("the record of a preview token was skipped");
         entry_free(e);
         return 0;

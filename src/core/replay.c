@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/id.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "core/private.h"
 

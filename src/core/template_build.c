@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "core/digest.h"
 #include "core/template_build_private.h"

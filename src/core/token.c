@@ -5,6 +5,7 @@
 #include <openssl/hmac.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/id.h"
 #include "core/private.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/id.h"
+#include "base/hex.h"
 #include "core/spec.h"
 
 #define TEXT_MAX (64u * 1024 * 1024)

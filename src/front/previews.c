@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/sanitized.h"
 #include "base/share.h"
@@ -76,10 +77,7 @@ static void refuse(struct previews *p, const struct broker_ask *ask)
 
 static struct share *share_of(struct previews *p, const char *sandbox)
 {
-    unsigned hash = 2166136261u; /* FNV-1a */
-    for (; *sandbox; sandbox++)
-        hash = (hash ^ (unsigned char)*sandbox) * 16777619u;
-    return &p->shares[hash % SHARES];
+    return &p->shares[hash_text(sandbox) % SHARES];
 }
 
 /* With the lock held: the next that may be answered, out of the queue; NULL: none. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "keeper/cell.h"
 #include "keeper/storage.h"
@@ -27,10 +28,7 @@
 
 static struct cell **bucket_of(struct keeper *k, const char *id)
 {
-    uint32_t h = 2166136261u;
-    for (const char *p = id; *p; p++)
-        h = (h ^ (unsigned char)*p) * 16777619u;
-    return &k->cells[h % CELL_BUCKETS];
+    return &k->cells[hash_text(id) % CELL_BUCKETS];
 }
 
 struct cell *cell_find(struct keeper *k, const char *id)

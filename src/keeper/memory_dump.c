@@ -8,6 +8,7 @@
  *   init is thawed and brought back; then the keeper thaws the work
  *
  * The work's own freezer is off only while its cell's is on: no process of it moves in between. */
+#include "base/hex.h"
 #include "keeper/memory.h"
 
 #include <arpa/inet.h>

@@ -3,6 +3,7 @@
  * started among the work of the new cell, so that what is brought back is counted there from its first
  * page, and everything is still stopped when each process is put into its group and the work is
  * frozen. Only then init goes on, alone, and is given its place in the world. */
+#include "base/hex.h"
 #include "keeper/memory.h"
 
 #include <dirent.h>

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "keeper/storage_private.h"
@@ -18,9 +19,7 @@
 
 uint64_t storage_group(const char *id)
 {
-    uint64_t h = 14695981039346656037ull;
-    for (const char *p = id; *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211ull;
+    uint64_t h = hash_text(id);
     return (h ^ h >> 48) & ((1ull << 48) - 1);
 }
 

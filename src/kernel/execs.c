@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "kernel/bpf.h"
 
 #define BOXES_MAX 65536
@@ -37,14 +38,6 @@ struct execs {
     int boxes, programs; /* the maps */
     int program, event;
 };
-
-static uint64_t hash_of(const char *id)
-{
-    uint64_t h = 14695981039346656037ull;
-    for (const char *p = id; *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211ull;
-    return h;
-}
 
 /* ---- the program ---- */
 
@@ -208,7 +201,7 @@ void execs_free(struct execs *x)
 void execs_begin(struct execs *x, uint32_t uid_base, const char *id)
 {
     uint32_t range = uid_base >> RANGE_SHIFT;
-    struct box_value value = { .id = hash_of(id) };
+    struct box_value value = { .id = hash_text(id) };
     if (!x)
         return;
     union bpf_attr attr = { .map_fd = (uint32_t)x->boxes,
@@ -242,7 +235,7 @@ size_t execs_list(struct execs *x, const char *id, struct execs_program *out, si
     struct program_key *keys = calloc(BATCH, sizeof(*keys));
     struct program_value *values = calloc(BATCH, sizeof(*values));
     int64_t wall_ms = clock_now_ms() - clock_mono_ms();
-    uint64_t wanted = hash_of(id);
+    uint64_t wanted = hash_text(id);
     uint32_t place = 0;
     size_t n = 0;
     bool more = x && keys && values;

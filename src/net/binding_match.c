@@ -2,28 +2,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "net/binding_private.h"
 #include "net/host.h"
 
 #define STARS_MAX 8
 #define DECODE_ROUNDS 3 /* a server and what stands before it, and one more */
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* The byte that %XX at p stands for; -1: it is none. */
-static int coded(const char *p, size_t n)
-{
-    if (n < 3 || p[0] != '%' || hex(p[1]) < 0 || hex(p[2]) < 0)
-        return -1;
-    return hex(p[1]) << 4 | hex(p[2]);
-}
 
 static bool unreserved(int c)
 {
@@ -59,7 +43,7 @@ static size_t decode(char *p, size_t n)
 {
     size_t to = 0;
     for (size_t i = 0; i < n; i++) {
-        int c = coded(p + i, n - i);
+        int c = hex_percent(p + i, n - i);
         p[to++] = c < 0 ? p[i] : (char)c;
         i += c < 0 ? 0 : 2;
     }
@@ -89,7 +73,7 @@ static int spell(const char *p, size_t n, bool pattern, struct buf *out)
         return -EBADMSG;
     for (size_t i = 0; i < n && r == 0; i++) {
         unsigned char c = (unsigned char)p[i];
-        int byte = coded(p + i, n - i);
+        int byte = hex_percent(p + i, n - i);
         if (c <= ' ' || c >= 0x7f || c == '\\' || c == '#' || c == '?' || (c == '%' && byte < 0))
             return -EBADMSG;
         if (byte >= 0 && !unreserved(byte))

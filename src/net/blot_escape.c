@@ -2,15 +2,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hex.h"
 #include "net/blot_private.h"
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* n hex digits; ESCAPE_MORE while digits are missing. */
 static int read_hex(const char *p, unsigned have, unsigned want)

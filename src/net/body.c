@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "base/hex.h"
+
 #define SIZE_DIGITS_MAX 16
 #define SIZE_LINE_MAX 256 /* digits and extensions, which nobody uses */
 #define TRAILERS_MAX (8 * 1024)
@@ -25,14 +27,6 @@ void body_start(struct body *b, enum body_kind kind, uint64_t length)
     *b = (struct body){ .kind = kind, .left = length, .state = CHUNK_SIZE };
     if (kind == BODY_CHUNKED)
         b->left = 0;
-}
-
-static int hex_digit(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static int take_size(struct body *b, unsigned char c)

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hex.h"
+
 static const struct scheme {
     const char *name;
     enum proxy_kind kind;
@@ -23,15 +25,6 @@ static int wrong(struct err *err, const char *what)
                     what);
 }
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* A user or a password: percent signs decoded, no control characters. */
 static int read_word(const char *p, size_t n, char out[PROXY_WORD_SIZE])
 {
@@ -39,11 +32,9 @@ static int read_word(const char *p, size_t n, char out[PROXY_WORD_SIZE])
     for (size_t i = 0; i < n; i++) {
         int c = (unsigned char)p[i];
         if (c == '%') {
-            int high = i + 2 < n ? digit_of(p[i + 1]) : -1;
-            int low = i + 2 < n ? digit_of(p[i + 2]) : -1;
-            if (high < 0 || low < 0)
+            c = hex_percent(p + i, n - i);
+            if (c < 0)
                 return -EINVAL;
-            c = high * 16 + low;
             i += 2;
         }
         if (c < ' ' || c == 0x7f || len + 1 == PROXY_WORD_SIZE)

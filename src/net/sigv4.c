@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/hex.h"
+
 #define HASH_BYTES 32
 #define CANON_MAX (256 * 1024) /* a head, each byte of it written as three, twice */
 #define PAIRS_MAX 512
@@ -31,17 +33,11 @@ void sigv4_date(int64_t unix_s, char out[SIGV4_DATE_SIZE])
     (void)strftime(out, SIGV4_DATE_SIZE, "%Y%m%dT%H%M%SZ", &tm);
 }
 
-static void put_hex(const unsigned char hash[HASH_BYTES], char out[SIGV4_HASH_SIZE])
-{
-    for (size_t i = 0; i < HASH_BYTES; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", hash[i]);
-}
-
 void sigv4_hash(const void *p, size_t n, char out[SIGV4_HASH_SIZE])
 {
     unsigned char hash[HASH_BYTES] = { 0 };
     (void)EVP_Digest(p, n, hash, NULL, EVP_sha256(), NULL);
-    put_hex(hash, out);
+    hex_encode(hash, HASH_BYTES, out);
 }
 
 /* ---- the request in one spelling ---- */
@@ -56,22 +52,15 @@ static int put_encoded(struct buf *out, unsigned char c, bool slash)
     return buf_append(out, text, plain ? 1 : 3);
 }
 
-static int hex_value(char c)
-{
-    const char *at = c ? strchr(digits, c >= 'a' && c <= 'f' ? c - 'a' + 'A' : c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 /* However it was encoded, once and in one way. */
 static int put_again(struct buf *out, struct text t, bool slash)
 {
     int r = 0;
     for (size_t i = 0; i < t.n && r >= 0; i++) {
         unsigned char c = (unsigned char)t.p[i];
-        int high = c == '%' && i + 2 < t.n ? hex_value(t.p[i + 1]) : -1;
-        int low = high >= 0 ? hex_value(t.p[i + 2]) : -1;
-        if (low >= 0) {
-            c = (unsigned char)(high << 4 | low);
+        int coded = hex_percent(t.p + i, t.n - i);
+        if (coded >= 0) {
+            c = (unsigned char)coded;
             i += 2;
         }
         r = put_encoded(out, c, slash);
@@ -281,7 +270,7 @@ int sigv4_sign(const struct sigv4_key *key, const struct sigv4_request *q, struc
     if (r < 0)
         return r;
     mac(secret, text.data);
-    put_hex(secret, hash);
+    hex_encode(secret, HASH_BYTES, hash);
     explicit_bzero(secret, sizeof(secret));
     r = buf_printf(out, "AWS4-HMAC-SHA256 Credential=%s/%.8s/%s/%s/aws4_request, SignedHeaders=",
                    key->id, q->date, key->region, key->service);

@@ -4,7 +4,7 @@
 #include <openssl/evp.h>
 #include <string.h>
 
-#include "base/id.h"
+#include "base/hex.h"
 
 static const char prefix[] = "sha256:";
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/id.h"
+#include "base/hex.h"
 #include "s3/private.h"
 
 #define HEAD_MAX (64 * 1024)

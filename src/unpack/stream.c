@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/id.h"
+#include "base/hex.h"
 
 #define READ_BLOCK (256 * 1024)
 #define TAR_MAX (256ull * 1024 * 1024 * 1024) /* a bomb of zeros would never end */

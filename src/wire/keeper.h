@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "base/id.h"
 
 /* In the run directory: when a teardown ended all sandboxes, in milliseconds since 1970. */
@@ -18,10 +19,7 @@
  * cgroup tree: the run directory (absolute) is theirs alone. Returns as snprintf. */
 static inline int keeper_cgroup_name(const char *run, char *out, size_t size)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *p = run; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 16777619u;
-    return snprintf(out, size, "warren-%08x", hash);
+    return snprintf(out, size, "warren-%08x", hash_short(run));
 }
 
 #define KEEPER_VERSION 7

@@ -3,27 +3,19 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "front/e2b/e2b.h"
 
 #define LIMIT 100
-
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
 
 /* Percent-decodes in place; '+' is a space where `form` says so. */
 static void decode(char *text, bool form)
 {
     char *to = text;
     for (; *text; text++) {
-        int high = *text == '%' && text[1] ? hex(text[1]) : -1;
-        int low = high >= 0 && text[2] ? hex(text[2]) : -1;
-        if (low >= 0 && (high | low) != 0) {
-            *to++ = (char)(high << 4 | low);
+        int byte = hex_percent(text, strnlen(text, 3));
+        if (byte > 0) {
+            *to++ = (char)byte;
             text += 2;
         } else {
             *to++ = form && *text == '+' ? ' ' : *text;

@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+
 #define SLOTS 256
 #define ADDRESS_BYTES 8 /* an IPv4 address, or the network half of an IPv6 one */
 
@@ -53,14 +55,11 @@ static void address_of(const struct sockaddr *from, unsigned char out[ADDRESS_BY
 bool auth_failed(struct auth *auth, const struct sockaddr *from, int64_t mono_ms)
 {
     unsigned char address[ADDRESS_BYTES];
-    unsigned hash = 2166136261u; /* FNV-1a */
 
     address_of(from, address);
-    for (size_t i = 0; i < ADDRESS_BYTES; i++)
-        hash = (hash ^ address[i]) * 16777619u;
     (void)pthread_mutex_lock(&auth->lock);
     /* Two addresses that share a slot push each other out: a slower guard, never a wrong one. */
-    struct slot *s = &auth->slots[hash % SLOTS];
+    struct slot *s = &auth->slots[hash_more(HASH_SEED, address, ADDRESS_BYTES) % SLOTS];
     if (memcmp(s->address, address, ADDRESS_BYTES) != 0 ||
         mono_ms - s->since_ms > AUTH_WINDOW_S * 1000) {
         memcpy(s->address, address, ADDRESS_BYTES);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/id.h"
 
 #define SLOTS 4096
@@ -54,9 +55,7 @@ uint64_t limiter_who(const struct limiter *l, const char *key)
     const char *mark = strrchr(key, '_');
     if (mark && strlen(mark + 1) >= SECRET_LEN_MIN)
         key = mark + 1;
-    uint64_t hash = UINT64_C(14695981039346656037) ^ l->seed; /* FNV-1a */
-    for (; *key; key++)
-        hash = (hash ^ (unsigned char)*key) * UINT64_C(1099511628211);
+    uint64_t hash = hash_more(HASH_SEED ^ l->seed, key, strlen(key));
     hash ^= hash >> 29;
     return hash ? hash : 1;
 }

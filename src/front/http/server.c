@@ -1,3 +1,4 @@
+#include "base/hex.h"
 #include "front/http/server_private.h"
 
 #include <errno.h>

@@ -4,18 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/json.h"
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 /* Decode p[0..n) in place and terminate it; the place after p[n - 1] is ours too. */
 static int decode(char *p, size_t n, bool plus_is_space)
@@ -24,13 +14,11 @@ static int decode(char *p, size_t n, bool plus_is_space)
     for (size_t i = 0; i < n; i++) {
         char c = p[i];
         if (c == '%') {
-            int hi = n - i > 2 ? hex(p[i + 1]) : -1, lo = n - i > 2 ? hex(p[i + 2]) : -1;
-            if (hi < 0 || lo < 0)
+            int byte = hex_percent(p + i, n - i);
+            if (byte <= 0)
                 return -EINVAL;
-            c = (char)(hi << 4 | lo);
+            c = (char)byte;
             i += 2;
-            if (c == '\0')
-                return -EINVAL;
         } else if (c == '+' && plus_is_space) {
             c = ' ';
         }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/id.h"
 #include "front/http/fields.h"
 #include "front/native/files.h"
