@@ -467,13 +467,17 @@ def test_a_private_sandbox_wants_its_token_and_a_mask_is_told(daemon):
         headers = dict(map(tuple, reply.json["headers"]))
         assert headers["host"] == "localhost:3000" and headers["x-forwarded-host"] == host
         assert "e2b-traffic-access-token" not in headers
+        # What these clients asked for is not among the labels that others change.
+        assert daemon.api.ok("PATCH", f"/v1/sandboxes/{sandbox}", {"metadata": {"mine": "1"}})["metadata"] == {"mine": "1"}
+        again = get(daemon, host, headers={"E2B-Traffic-Access-Token": token})
+        assert dict(map(tuple, again.json["headers"]))["host"] == "localhost:3000"
         # Nor does a connection that was opened with the token serve those without one.
         assert get(daemon, host).status == 403
         named = {"E2b-Sandbox-Id": sandbox, "E2b-Sandbox-Port": "3000"}
         assert get(daemon, "x", "/e2b/", headers=named).status == 403
         assert get(daemon, "x", "/e2b/", headers={**named, "E2B-Traffic-Access-Token": token}).status == 200
         listed = call("GET", f"/sandboxes/{sandbox}").json
-        assert listed["metadata"] == {}
+        assert listed["metadata"] == {"mine": "1"}
     finally:
         daemon.api.delete(sandbox)
     bad = call("POST", "/v2/sandboxes", {"templateID": "base", "network": {"maskRequestHost": "a b"}})

@@ -65,6 +65,7 @@ void parcel_spec(struct sandbox_spec *from, struct sandbox_spec *ret_to)
     to.env = taken_pairs(&from->env);
     to.image_env = taken_pairs(&from->image_env);
     to.metadata = taken_pairs(&from->metadata);
+    to.notes = taken_pairs(&from->notes);
     to.timeout_ms = from->timeout_ms;
     to.idle_timeout_ms = from->idle_timeout_ms;
     to.on_timeout = from->on_timeout;

@@ -107,6 +107,8 @@ struct sandbox_spec {
     uint64_t memory_bytes, disk_bytes;
     uint32_t pids, nofile;
     struct pairs env, metadata;
+    struct pairs
+        notes; /* what dialects remember of it, each by names of its own; no client sees them */
     struct pairs image_env; /* the image's own: below env, and not changed by an update */
     int64_t timeout_ms, idle_timeout_ms; /* 0: none */
     enum sandbox_end on_timeout, on_idle;
@@ -194,6 +196,7 @@ enum sandbox_change {
     CHANGE_FREEZE = 1 << 14,
     CHANGE_AUTOSAVE = 1 << 15,
     CHANGE_RESTART = 1 << 16,
+    CHANGE_NOTES = 1 << 17,
     CHANGE_CUT = 1 << 13, /* no member: what is open must hold under the new network, too */
 };
 /* Each of these has a form with `_if`, which acts only on a sandbox that still has one of these

@@ -52,6 +52,7 @@ void sandbox_spec_done(struct sandbox_spec *spec)
     pairs_done(&spec->env);
     pairs_done(&spec->image_env);
     pairs_done(&spec->metadata);
+    pairs_done(&spec->notes);
     boot_done(&spec->boot);
     free(spec->mounts);
     spec->mounts = NULL;
@@ -78,7 +79,7 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
     to.boot = (struct boot){ 0 };
     to.mounts = NULL;
     to.n_mounts = 0;
-    to.env = to.metadata = to.image_env = (struct pairs){ NULL, NULL, 0 };
+    to.env = to.metadata = to.notes = to.image_env = (struct pairs){ NULL, NULL, 0 };
     int r = copy_text(from->image, image, &to.image);
     if (r >= 0)
         r = copy_text(from->name, NULL, &to.name);
@@ -102,6 +103,8 @@ static int copy(const struct sandbox_spec *from, const char *image, const char *
         r = pairs_copy(&from->image_env, &to.image_env);
     if (r >= 0)
         r = pairs_copy(&from->metadata, &to.metadata);
+    if (r >= 0)
+        r = pairs_copy(&from->notes, &to.notes);
     if (r < 0) {
         sandbox_spec_done(&to);
         return r;

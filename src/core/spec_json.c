@@ -86,6 +86,8 @@ char *spec_to_json(const struct sandbox_spec *spec, bool as_record)
         (json_int_t)spec->idle_timeout_ms, "on_timeout", sandbox_ends[spec->on_timeout], "on_idle",
         sandbox_ends[spec->on_idle], "env", pairs_to_json(env), "metadata", pairs_to_json(metadata),
         "image_env", pairs_to_json(image_env));
+    if (spec->notes.n && !as_record)
+        put(&o, "notes", pairs_to_json(&spec->notes));
     if (spec->n_mounts)
         put(&o, "mounts", mounts_to_json(spec));
     put_doors(&o, spec, as_record);
@@ -189,6 +191,26 @@ static void read_numbers(const json_t *o, struct sandbox_spec *s)
     s->freeze_after_ms = number(o, "freeze_after_ms", 0);
 }
 
+/* Notes were marks among the metadata once, where a client's change of those removed them. */
+static int read_metadata(const json_t *o, struct sandbox_spec *s)
+{
+    static const struct {
+        const char *mark, *note;
+    } marks[] = { { "warren.e2b.open", "e2b.open" }, { "warren.host", "preview.host" } };
+    json_t *metadata = json_object_get(o, "metadata");
+    int r = 0;
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(marks); i++) {
+        const char *text = json_string_value(json_object_get(metadata, marks[i].mark));
+        if (!text)
+            continue;
+        r = pairs_add(&s->notes, marks[i].note, text);
+        (void)json_object_del(metadata, marks[i].mark);
+    }
+    if (r >= 0)
+        r = pairs_from_json(metadata, &s->metadata);
+    return r < 0 ? r : pairs_from_json(json_object_get(o, "notes"), &s->notes);
+}
+
 int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *err)
 {
     json_error_t why;
@@ -219,7 +241,7 @@ int spec_from_json(const char *text, struct sandbox_spec *ret_spec, struct err *
     if (r >= 0)
         r = pairs_from_json(json_object_get(o, "image_env"), &s.image_env);
     if (r >= 0)
-        r = pairs_from_json(json_object_get(o, "metadata"), &s.metadata);
+        r = read_metadata(o, &s);
     json_decref(o);
     if (r < 0) {
         sandbox_spec_done(&s);

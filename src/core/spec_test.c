@@ -167,6 +167,24 @@ TEST(a_spec_comes_back_from_its_form_at_rest)
     CHECK_EQ(spec_from_json("", &t, &err), -EPROTO);
 }
 
+TEST(marks_of_earlier_versions_are_notes)
+{
+    static const char text[] = "{\"metadata\":{\"warren.e2b.open\":\"1\",\"mine\":\"2\"},"
+                               "\"notes\":{\"preview.host\":\"localhost\"}}";
+    struct sandbox_spec s, back;
+    CHECK_OK(spec_from_json(text, &s, NULL));
+    CHECK_EQ(s.metadata.n, 1);
+    CHECK_STR(pairs_get(&s.metadata, "mine"), "2");
+    CHECK_EQ(s.notes.n, 2);
+    _cleanup_free_ char *again = spec_to_json(&s, false);
+    CHECK_OK(spec_from_json(again, &back, NULL));
+    CHECK_EQ(back.metadata.n, 1);
+    CHECK_STR(pairs_get(&back.notes, "e2b.open"), "1");
+    CHECK_STR(pairs_get(&back.notes, "preview.host"), "localhost");
+    sandbox_spec_done(&back);
+    sandbox_spec_done(&s);
+}
+
 TEST(pairs_replace_a_same_name_and_copy_deep)
 {
     struct pairs p = { NULL, NULL, 0 }, q;

@@ -58,6 +58,8 @@ static int merge(const struct sandbox_spec *old, const struct sandbox_spec *spec
         r = replace_text(&s.bindings, spec->bindings);
     if (r >= 0 && (changes & CHANGE_METADATA))
         r = replace_pairs(&s.metadata, &spec->metadata);
+    if (r >= 0 && (changes & CHANGE_NOTES))
+        r = replace_pairs(&s.notes, &spec->notes);
     if (r >= 0 && (changes & CHANGE_ENV))
         r = replace_pairs(&s.env, &spec->env);
     if (changes & CHANGE_NETWORK_LIMITS)

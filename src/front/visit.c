@@ -24,7 +24,7 @@
 /* "${PORT}" stands for the port. */
 static void mask_host(const struct sandbox *s, unsigned port, char out[BROKER_HOST_SIZE])
 {
-    const char *mask = pairs_get(&s->spec.metadata, PREVIEWS_HOST);
+    const char *mask = pairs_get(&s->spec.notes, PREVIEWS_HOST);
     const char *mark = mask ? strstr(mask, "${PORT}") : NULL;
     int n = 0;
     if (mark)

@@ -13,8 +13,8 @@ extern const struct dialect e2b_dialect;
 
 /* A sandbox whose client asked for no token, as older ones may: envd is open to who knows its id. */
 bool e2b_is_open(const struct sandbox *s);
-#define E2B_OPEN "warren.e2b.open"   /* the name of that mark among the metadata */
-#define E2B_PRIVATE_PREFIX "warren." /* metadata of ours, not shown */
+#define E2B_OPEN "e2b.open"          /* the name of that note */
+#define E2B_PRIVATE_PREFIX "warren." /* metadata of other programs of ours, not shown */
 
 #define TIMEOUT_V1_S 15
 #define TIMEOUT_V2_S 300

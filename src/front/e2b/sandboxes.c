@@ -17,7 +17,7 @@
 
 bool e2b_is_open(const struct sandbox *s)
 {
-    return pairs_get(&s->spec.metadata, E2B_OPEN) != NULL;
+    return pairs_get(&s->spec.notes, E2B_OPEN) != NULL;
 }
 
 /* ---- answers ---- */
@@ -214,7 +214,7 @@ static int create(struct request *req, int64_t timeout_s, bool may_be_open, stru
     if (r >= 0)
         r = read_spec(req, object, timeout_s, &spec, err);
     if (r >= 0 && may_be_open && !json_is_true(json_object_get(object, "secure")))
-        r = pairs_add(&spec.metadata, E2B_OPEN, "1");
+        r = pairs_add(&spec.notes, E2B_OPEN, "1");
     bool snapshot = r >= 0 && !spec.template && e2b_snapshot_find(req, spec.image, &from) >= 0;
     if (r >= 0)
         r = e2b_no_secret(err, snapshot ? e2b_snapshot_start(req, &from, &spec, &s, err)

@@ -62,7 +62,7 @@ int e2b_snapshot_start(struct request *req, const struct checkpoint *c,
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     _cleanup_(pairs_done) struct pairs env = { 0 };
     const unsigned changes = CHANGE_METADATA | CHANGE_ENV | CHANGE_TIMEOUT | CHANGE_ON_TIMEOUT |
-                             CHANGE_WAKE | CHANGE_NETWORK | CHANGE_PREVIEW;
+                             CHANGE_WAKE | CHANGE_NETWORK | CHANGE_PREVIEW | CHANGE_NOTES;
     int r = checkpoint_start(req->core, req->owner, NULL, c->id, NULL, true, &s, err);
     if (r < 0)
         return r;
