@@ -18,8 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
             abort();
         return 0;
     }
-    json_object_foreach(root, name, v)
-    {
+    json_object_foreach(root, name, v) {
         if (!json_object_get(lines, name))
             abort();
     }

@@ -107,13 +107,11 @@ static void print_network(const json_t *page)
         (void)printf("  %s\n", json_string_value(network));
     if (*member_text(network, "preset"))
         (void)printf("  %s\n", member_text(network, "preset"));
-    json_array_foreach(member_list(network, "rules"), i, rule)
-    {
+    json_array_foreach(member_list(network, "rules"), i, rule) {
         _cleanup_free_ char *text = text_line(json_string_value(rule));
         (void)printf("  %s\n", text);
     }
-    json_array_foreach(member_list(page, "secrets"), i, secret)
-    {
+    json_array_foreach(member_list(page, "secrets"), i, secret) {
         if (*member_text(secret, "path")) {
             (void)puts("  and, by requests that fit, the hosts that its secrets are bound to");
             break;

@@ -41,8 +41,7 @@ static const char *whose(const struct view *v, const json_t *checkpoint)
     const char *id = member_text(checkpoint, "sandbox");
     const json_t *s;
     size_t i;
-    json_array_foreach(v->sandboxes, i, s)
-    {
+    json_array_foreach(v->sandboxes, i, s) {
         if (strcmp(member_text(s, "id"), id) == 0)
             return name_of(s);
     }
@@ -54,8 +53,7 @@ static void put_here(struct listing *t, const struct view *v, const char *checkp
     _cleanup_(buf_done) struct buf b = BUF_INIT(1u << 16);
     const json_t *s;
     size_t i, n = 0;
-    json_array_foreach(v->sandboxes, i, s)
-    {
+    json_array_foreach(v->sandboxes, i, s) {
         if (strcmp(member_text(s, "checkpoint"), checkpoint) == 0 && ++n <= HERE_SHOWN)
             (void)buf_printf(&b, "%s%s", n > 1 ? ", " : "", name_of(s));
     }
@@ -99,8 +97,7 @@ static bool is_one_of(const json_t *list, const char *id)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(list, i, o)
-    {
+    json_array_foreach(list, i, o) {
         if (strcmp(member_text(o, "id"), id) == 0)
             return true;
     }
@@ -113,8 +110,7 @@ static void narrow(struct view *v, const char *sandbox, const json_t *own)
     size_t n = json_array_size(v->checkpoints), i;
     const char *at = "";
     const json_t *s;
-    json_array_foreach(v->sandboxes, i, s)
-    {
+    json_array_foreach(v->sandboxes, i, s) {
         if (strcmp(member_text(s, "id"), sandbox) == 0 ||
             strcmp(member_text(s, "name"), sandbox) == 0)
             at = member_text(s, "checkpoint");

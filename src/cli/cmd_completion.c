@@ -39,8 +39,7 @@ static void print_members(const json_t *list, const char *first, const char *sec
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(list, i, o)
-    {
+    json_array_foreach(list, i, o) {
         if (*member_text(o, first))
             (void)printf("%s\n", member_text(o, first));
         if (second && *member_text(o, second))
@@ -56,7 +55,8 @@ static void print_contexts(void)
     (void)printf(CONTEXT_LOCAL "\n");
     if (contexts_read(&all, NULL) < 0)
         return;
-    json_object_foreach((json_t *)(uintptr_t)contexts_all(all), name, c)(void) printf("%s\n", name);
+    json_object_foreach((json_t *)(uintptr_t)contexts_all(all), name, c)
+        (void)printf("%s\n", name);
 }
 
 /* Silent when anything fails: this runs while someone types. */

@@ -41,8 +41,7 @@ static int run_ls(struct cli *cli, const void *opts, int argc, char **argv)
     (void)json_array_append_new(list, shown(CONTEXT_LOCAL, NULL, !current));
     listing_init(&t, columns, ARRAY_LEN(columns));
     put_context(&t, !current, CONTEXT_LOCAL, NULL);
-    json_object_foreach((json_t *)(uintptr_t)contexts_all(all), name, c)
-    {
+    json_object_foreach((json_t *)(uintptr_t)contexts_all(all), name, c) {
         bool is_current = current && strcmp(name, current) == 0;
         put_context(&t, is_current, name, c);
         (void)json_array_append_new(list, shown(name, c, is_current));

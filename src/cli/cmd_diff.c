@@ -158,8 +158,7 @@ static void print_diff(const json_t *diff, bool text)
     const json_t *list = member_list(diff, "changes"), *c;
     size_t i;
     if (text) {
-        json_array_foreach(list, i, c)
-        {
+        json_array_foreach(list, i, c) {
             print_change(c);
         }
         return;

@@ -51,8 +51,7 @@ static void print_host(const json_t *host, const char *prefix)
 {
     const char *name;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)host, name, v)
-    {
+    json_object_foreach((json_t *)(uintptr_t)host, name, v) {
         char size[UNIT_TEXT_MAX];
         _cleanup_free_ char *label = xasprintf("%s%s%s", prefix, *prefix ? "." : "", name);
         _cleanup_free_ char *json =

@@ -200,8 +200,7 @@ static int run_e2b(struct cli *cli, const void *opts, int argc, char **argv)
     }
     const char *name;
     const json_t *value;
-    json_object_foreach(set, name, value)
-    {
+    json_object_foreach(set, name, value) {
         print_export(name, json_string_value(value));
     }
     return 0;
@@ -219,14 +218,14 @@ const struct command cmd_env_e2b = {
         "~/.config/warren/keys.json (or below XDG_CONFIG_HOME), and issued anew when it works no "
         "more; likewise for a team that --team names. The address is the one this command uses; on "
         "the socket the daemon tells where it listens.",
-    .examples = (const struct example[]){ { "For this shell and what is started in it",
-                                            "eval \"$(sudo warren env e2b)\"" },
-                                          { "Where the daemon is behind another name",
-                                            "warren env e2b --at https://sandboxes.example.org" },
-                                          { "For a team, as the operator",
-                                            "sudo warren --team red env e2b" },
-                                          { "For a program to read", "warren --json env e2b" },
-                                          { NULL, NULL } },
+    .examples =
+        (const struct example[]){
+            { "For this shell and what is started in it", "eval \"$(sudo warren env e2b)\"" },
+            { "Where the daemon is behind another name",
+              "warren env e2b --at https://sandboxes.example.org" },
+            { "For a team, as the operator", "sudo warren --team red env e2b" },
+            { "For a program to read", "warren --json env e2b" },
+            { NULL, NULL } },
     COMMAND_OPTS(env_table, struct env_opts),
     .stop_after = OPTS_ALL,
     .run = run_e2b,

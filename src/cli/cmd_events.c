@@ -92,7 +92,9 @@ static int past(struct feed *feed, size_t keep, struct err *err)
             (void)json_array_remove(newest, 0);
     } while (n > 0);
     int64_t last = feed->seq;
-    json_array_foreach(newest, i, event) if (print_event(feed, event) < 0) break;
+    json_array_foreach(newest, i, event)
+        if (print_event(feed, event) < 0)
+            break;
     feed->seq = last;
     (void)fflush(stdout);
     return 0;

@@ -49,8 +49,7 @@ static void print_long(const json_t *list)
     const json_t *e;
     size_t i;
     listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, e)
-    {
+    json_array_foreach(list, i, e) {
         const char *type = member_text(e, "type"), *target = member_text(e, "target");
         char uid[UNIT_TEXT_MAX], gid[UNIT_TEXT_MAX];
         char kind = strcmp(type, "file") == 0 ? '-' : *type == 's' ? 'l' : *type ? *type : '?';
@@ -82,8 +81,7 @@ void files_print(const struct cli *cli, const json_t *list, bool details)
         print_long(list);
         return;
     }
-    json_array_foreach(list, i, e)
-    {
+    json_array_foreach(list, i, e) {
         _cleanup_free_ char *path = text_line(member_text(e, "path"));
         bool dir = strcmp(member_text(e, "type"), "directory") == 0;
         (void)printf("%s%s\n", path, dir ? "/" : "");

@@ -155,8 +155,7 @@ static int run_search(struct cli *cli, const void *opts, int argc, char **argv)
         cli_print_json(found);
         return 0;
     }
-    json_array_foreach(json_object_get(found, "matches"), i, m)
-    {
+    json_array_foreach(json_object_get(found, "matches"), i, m) {
         _cleanup_free_ char *path = text_line(member_text(m, "path"));
         _cleanup_free_ char *text = text_line(member_text(m, "text"));
         (void)printf("%s:%" PRId64 ":%" PRId64 ":%s\n", path, member_int(m, "line"),
@@ -186,8 +185,7 @@ static int run_replace(struct cli *cli, const void *opts, int argc, char **argv)
         cli_print_json(answer);
         return 0;
     }
-    json_array_foreach(json_object_get(answer, "changed"), i, c)
-    {
+    json_array_foreach(json_object_get(answer, "changed"), i, c) {
         _cleanup_free_ char *path = text_line(member_text(c, "path"));
         (void)printf("%6" PRId64 "  %s\n", member_int(c, "count"), path);
     }

@@ -63,8 +63,7 @@ static void policy_line(const json_t *policy)
         (void)buf_printf(&b, "before each command, ");
     if (json_is_true(json_object_get(policy, "on_stop")))
         (void)buf_printf(&b, "on stop, ");
-    json_object_foreach(json_object_get(policy, "keep"), rule, value)
-    {
+    json_object_foreach(json_object_get(policy, "keep"), rule, value) {
         if (json_number_value(value) > 0)
             (void)buf_printf(&b, "keeps %s=%s, ", rule, real_text(json_number_value(value), text));
     }
@@ -77,8 +76,7 @@ static void map_lines(const char *name, const json_t *map)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)map, key, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)map, key, value) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4u << 20);
         (void)buf_printf(&b, "%s=%s", key, json_is_string(value) ? json_string_value(value) : "");
         line(name, b.data);
@@ -91,8 +89,7 @@ static void binding_lines(const char *name, const json_t *list)
 {
     const json_t *b;
     size_t i;
-    json_array_foreach(list, i, b)
-    {
+    json_array_foreach(list, i, b) {
         _cleanup_(buf_done) struct buf text = BUF_INIT(8192);
         const char *secret = member_text(b, "secret");
         (void)buf_printf(&text, "%s@%s:%d%s", *secret ? secret : "value", member_text(b, "host"),
@@ -110,8 +107,7 @@ static void network_lines(const json_t *network)
     size_t i;
     line(name,
          json_is_string(network) ? json_string_value(network) : member_text(network, "preset"));
-    json_array_foreach(member_list(network, "rules"), i, rule)
-    {
+    json_array_foreach(member_list(network, "rules"), i, rule) {
         line(name, json_string_value(rule));
         name = "";
     }
@@ -123,8 +119,7 @@ static void limits_line(const json_t *limits)
     _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)limits, key, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)limits, key, value) {
         if (json_is_integer(value))
             (void)buf_printf(&b, "%s%s=%lld", b.len ? ", " : "", key,
                              (long long)json_integer_value(value));
@@ -137,8 +132,7 @@ static void volume_lines(const json_t *volumes)
     const char *name = "volumes";
     const json_t *v;
     size_t i;
-    json_array_foreach(volumes, i, v)
-    {
+    json_array_foreach(volumes, i, v) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         (void)buf_printf(&b, "%s:%s%s", member_text(v, "volume"), member_text(v, "path"),
                          member_true(v, "read_only") ? ":ro" : "");

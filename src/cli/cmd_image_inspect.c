@@ -23,8 +23,7 @@ static void pairs(const char *what, const json_t *map)
 {
     const char *name;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)map, name, v)
-    {
+    json_object_foreach((json_t *)(uintptr_t)map, name, v) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(1u << 20);
         (void)buf_printf(&b, "%s=%s", name, json_string_value(v) ? json_string_value(v) : "");
         line(what, b.data ? b.data : "");

@@ -58,8 +58,7 @@ static int on_line(void *arg, const json_t *line)
     _cleanup_free_ char *module = text_line(member_text(line, "module"));
     _cleanup_free_ char *message = text_line(member_text(line, "message"));
     (void)printf("%s %-5s %-9s %s", time, member_text(line, "level"), module, message);
-    json_object_foreach((json_t *)(uintptr_t)line, name, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)line, name, value) {
         bool shown = strcmp(name, "time") == 0 || strcmp(name, "level") == 0 ||
                      strcmp(name, "module") == 0 || strcmp(name, "message") == 0;
         _cleanup_free_ char *text = shown ? NULL : text_line(json_string_value(value));

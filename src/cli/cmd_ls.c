@@ -65,8 +65,7 @@ static void put_row(struct listing *t, const json_t *s)
     _cleanup_(buf_done) struct buf labels = BUF_INIT(1u << 20);
     const char *name;
     json_t *value;
-    json_object_foreach(json_object_get(s, "metadata"), name, value)
-    {
+    json_object_foreach(json_object_get(s, "metadata"), name, value) {
         (void)buf_printf(&labels, "%s%s=%s", labels.len ? " " : "", name,
                          json_is_string(value) ? json_string_value(value) : "");
     }
@@ -97,7 +96,8 @@ int sandboxes_print(struct cli *cli, const struct sandbox_query *q, bool quiet)
     } else if (quiet) {
         const json_t *s;
         size_t i;
-        json_array_foreach(list, i, s)(void) printf("%s\n", member_text(s, "id"));
+        json_array_foreach(list, i, s)
+            (void)printf("%s\n", member_text(s, "id"));
     } else {
         table_print(&table, list, SIZE_MAX);
     }

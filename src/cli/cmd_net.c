@@ -71,8 +71,7 @@ static void print_hints(const struct log_opts *o, const json_t *log)
     _cleanup_json_ json_t *said = json_object();
     const json_t *e;
     size_t i;
-    json_array_foreach(member_list(log, "entries"), i, e)
-    {
+    json_array_foreach(member_list(log, "entries"), i, e) {
         char place[PLACE_SIZE];
         const char *hint = member_text(e, "hint");
         if (!*hint || !is_wanted(o, e) || json_object_size(said) >= HINTS_MAX)
@@ -96,8 +95,7 @@ static void print_entries(struct cli *cli, const struct log_opts *o, const json_
     const json_t *e;
     size_t i;
     listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(member_list(log, "entries"), i, e)
-    {
+    json_array_foreach(member_list(log, "entries"), i, e) {
         if (is_wanted(o, e))
             put_entry(&t, e);
     }
@@ -110,8 +108,7 @@ static void print_json(const struct log_opts *o, const json_t *log)
     _cleanup_json_ json_t *wanted = json_array();
     json_t *e;
     size_t i;
-    json_array_foreach(member_list(log, "entries"), i, e)
-    {
+    json_array_foreach(member_list(log, "entries"), i, e) {
         if (is_wanted(o, e))
             (void)json_array_append(wanted, e);
     }
@@ -123,8 +120,7 @@ static int print_now(struct cli *cli, const struct log_opts *o, const json_t *lo
 {
     const json_t *e;
     size_t i;
-    json_array_foreach(member_list(log, "entries"), i, e)
-    {
+    json_array_foreach(member_list(log, "entries"), i, e) {
         char sent[UNIT_TEXT_MAX], received[UNIT_TEXT_MAX], place[PLACE_SIZE];
         const char *rule = member_text(e, "rule");
         const char *error = member_text(e, "error"), *program = member_text(e, "program");

@@ -38,8 +38,7 @@ int process_newest(struct cli *cli, const char *sandbox, bool running, int64_t *
     int r = fetch(cli, sandbox, false, &list, err);
     if (r < 0)
         return r;
-    json_array_foreach(list, i, p)
-    {
+    json_array_foreach(list, i, p) {
         int64_t n = member_int(p, "process");
         if (n > newest && (!running || strcmp(member_text(p, "state"), "running") == 0))
             newest = n;
@@ -84,8 +83,7 @@ static void print_table(const json_t *list, bool all)
     const json_t *p;
     size_t i;
     listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(list, i, p)
-    {
+    json_array_foreach(list, i, p) {
         char text[UNIT_TEXT_MAX];
         bool ended = strcmp(member_text(p, "state"), "ended") == 0;
         if (ended && !all)

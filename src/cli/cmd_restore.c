@@ -140,8 +140,7 @@ static int run_fork(struct cli *cli, const void *opts, int argc, char **argv)
         cli_print_json(made);
         return 0;
     }
-    json_array_foreach(member_list(made, "sandboxes"), i, s)
-    {
+    json_array_foreach(member_list(made, "sandboxes"), i, s) {
         (void)print_sandbox(cli, s);
     }
     return 0;

@@ -194,8 +194,7 @@ static int find_started(const struct up *up, json_t **ret_process, struct err *e
     size_t i;
     *ret_process = NULL;
     int r = pages_read(up->cli, path, "processes", &list, err);
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         if (strcmp(member_text(one, "label"), LABEL) == 0 &&
             strcmp(member_text(one, "state"), "running") == 0 && !*ret_process)
             *ret_process = json_incref(one);
@@ -253,8 +252,7 @@ static const json_t *find_port(const json_t *list, int64_t port)
 {
     const json_t *one;
     size_t i;
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach(list, i, one) {
         if (member_int(one, "port") == port)
             return one;
     }

@@ -88,14 +88,12 @@ static void print_report(const json_t *first, const json_t *sandboxes)
     const json_t *o;
     size_t i;
     listing_init(&t, columns, ARRAY_LEN(columns));
-    json_array_foreach(sandboxes, i, o)
-    {
+    json_array_foreach(sandboxes, i, o) {
         listing_text(&t, member_text(o, "sandbox"));
         listing_text(&t, member_text(o, "name"));
         put_amount(&t, o);
     }
-    json_array_foreach(member_list(first, "steps"), i, o)
-    {
+    json_array_foreach(member_list(first, "steps"), i, o) {
         listing_text(&t, member_text(o, "from"));
         listing_text(&t, NULL);
         put_amount(&t, o);

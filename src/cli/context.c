@@ -91,8 +91,7 @@ static bool is_sound(const json_t *root)
     const char *name;
     if (!json_is_object(list))
         return false;
-    json_object_foreach((json_t *)(uintptr_t)list, name, one)
-    {
+    json_object_foreach((json_t *)(uintptr_t)list, name, one) {
         if (context_name_check(name, NULL) < 0 || !*member_text(one, "url") ||
             !*member_text(one, "key"))
             return false;

@@ -50,8 +50,7 @@ char *member_words(const json_t *o, const char *name, const char *between)
     struct buf b = BUF_INIT(WORDS_LIMIT);
     const json_t *v;
     size_t i;
-    json_array_foreach(member_list(o, name), i, v)
-    {
+    json_array_foreach(member_list(o, name), i, v) {
         (void)buf_printf(&b, "%s%s", i ? between : "",
                          json_is_string(v) ? json_string_value(v) : "?");
     }

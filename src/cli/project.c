@@ -113,8 +113,7 @@ static int put_texts(const json_t *v, struct opt_list *ret)
     if (!json_is_array(v))
         return -EINVAL;
     ret->items = xcalloc(json_array_size(v), sizeof(*ret->items));
-    json_array_foreach(v, i, one)
-    {
+    json_array_foreach(v, i, one) {
         if (put_text(one, &ret->items[i]) < 0)
             return -EINVAL;
         ret->n++;
@@ -129,8 +128,7 @@ static int put_pairs(struct project *p, const json_t *v, struct opt_list *ret)
     if (!json_is_object(v))
         return -EINVAL;
     ret->items = xcalloc(json_object_size(v), sizeof(*ret->items));
-    json_object_foreach((json_t *)(uintptr_t)v, name, one)
-    {
+    json_object_foreach((json_t *)(uintptr_t)v, name, one) {
         if (put_text(one, &text) < 0 || strchr(name, '='))
             return -EINVAL;
         ret->items[ret->n++] = keep(p, xasprintf("%s=%s", name, text));
@@ -144,8 +142,7 @@ static int put_ports(struct project *p, const json_t *v)
     size_t i;
     if (!json_is_array(v) || json_array_size(v) > PROJECT_PORTS_MAX)
         return -EINVAL;
-    json_array_foreach(v, i, one)
-    {
+    json_array_foreach(v, i, one) {
         int64_t n = json_integer_value(one);
         if (n < 1 || n > 65535)
             return -EINVAL;
@@ -213,8 +210,7 @@ static int take_all(struct project *p, const json_t *lines, struct err *err)
 {
     const char *name;
     json_t *v;
-    json_object_foreach(p->root, name, v)
-    {
+    json_object_foreach(p->root, name, v) {
         const struct field *f = find_field(name);
         if (!f)
             return refuse_unknown(p, line_of(lines, name), name, err);

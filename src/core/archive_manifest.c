@@ -237,8 +237,7 @@ static int read_metadata(const json_t *o, struct checkpoint *c, struct err *err)
     int r = 0;
     if (!json_is_object(o) || json_object_size(o) > 64)
         return refuse(err, "metadata");
-    json_object_foreach((json_t *)(uintptr_t)o, name, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)o, name, value) {
         const char *text = json_string_value(value);
         if (!text || strlen(name) > 256 || strlen(text) > 4096)
             return refuse(err, "metadata");

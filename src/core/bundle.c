@@ -326,8 +326,7 @@ static bool has_tag(const json_t *image, const char *name)
 {
     size_t i;
     const json_t *v;
-    json_array_foreach(json_object_get(image, "RepoTags"), i, v)
-    {
+    json_array_foreach(json_object_get(image, "RepoTags"), i, v) {
         char normal[IMAGE_NAME_MAX];
         const char *text = json_string_value(v);
         if (text && image_name_normal(text, normal, NULL) == 0 && strcmp(normal, name) == 0)
@@ -342,7 +341,9 @@ static const json_t *choose(const json_t *list, const char *name, struct err *er
     const json_t *image;
     if (json_array_size(list) == 1)
         return json_array_get(list, 0);
-    json_array_foreach((json_t *)(uintptr_t)list, i, image) if (has_tag(image, name)) return image;
+    json_array_foreach((json_t *)(uintptr_t)list, i, image)
+        if (has_tag(image, name))
+            return image;
     (void)err_fail(err, FAIL_INVALID_IMAGE,
                    "the archive has %zu images and none is called '%.120s': import it under the "
                    "name that one of them has there",

@@ -55,8 +55,9 @@ static int get_strings(const json_t *v, char ***ret_list)
     json_t *value;
     int r = 0;
     if (json_is_object(v)) {
-        json_object_foreach((json_t *)(uintptr_t)v, name,
-                            value) if (r == 0 && !(list[i++] = strdup(name))) r = -ENOMEM;
+        json_object_foreach((json_t *)(uintptr_t)v, name, value)
+            if (r == 0 && !(list[i++] = strdup(name)))
+                r = -ENOMEM;
     } else {
         for (; r == 0 && i < n; i++) {
             const char *text = json_string_value(json_array_get(v, i));
@@ -120,8 +121,7 @@ static int get_env(const json_t *list, struct pairs *ret_env)
 {
     size_t i;
     json_t *v;
-    json_array_foreach((json_t *)(uintptr_t)list, i, v)
-    {
+    json_array_foreach((json_t *)(uintptr_t)list, i, v) {
         const char *text = json_string_value(v), *equals = text ? strchr(text, '=') : NULL;
         if (i > LIST_MAX)
             return -EINVAL;
@@ -142,8 +142,7 @@ static int get_pairs(const json_t *o, struct pairs *ret_p)
     json_t *value;
     if (json_object_size(o) > LIST_MAX)
         return -EINVAL;
-    json_object_foreach((json_t *)(uintptr_t)o, name, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)o, name, value) {
         const char *text = json_string_value(value);
         int r = text ? pairs_add(ret_p, name, text) : -EINVAL;
         if (r < 0)

@@ -222,8 +222,7 @@ static int none_fits(const json_t *list, const struct platform *p, struct err *e
     char have[NAMES_MAX] = "";
     size_t at = 0, i;
     const json_t *entry;
-    json_array_foreach((json_t *)(uintptr_t)list, i, entry)
-    {
+    json_array_foreach((json_t *)(uintptr_t)list, i, entry) {
         const json_t *pl = json_object_get(entry, "platform");
         const char *os = text_of(pl, "os"), *arch = text_of(pl, "architecture");
         if (!os || !arch || strcmp(os, "unknown") == 0)
@@ -248,8 +247,7 @@ static int pick(const json_t *list, const char *platform, const char *ref,
     split_platform(platform, &p);
     if (json_array_size(list) > ENTRIES_MAX)
         return invalid(err, "the index has over 256 entries");
-    json_array_foreach((json_t *)(uintptr_t)list, i, entry)
-    {
+    json_array_foreach((json_t *)(uintptr_t)list, i, entry) {
         int score = fits(entry, &p);
         if (score > 0 && ref && named(entry, ref))
             score += 10;

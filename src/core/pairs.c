@@ -90,8 +90,7 @@ int pairs_read(const char *text, struct pairs *ret_p)
     json_t *o = json_loads(text, 0, NULL), *value;
     const char *name;
     int r = json_is_object(o) ? 0 : -EPROTO;
-    json_object_foreach(o, name, value)
-    {
+    json_object_foreach(o, name, value) {
         const char *v = json_string_value(value);
         if (r >= 0)
             r = v ? pairs_add(ret_p, name, v) : -EPROTO;

@@ -195,8 +195,7 @@ static int add_layers(struct core *core, const struct sources *from, const json_
     int r = 0;
     if (!json_is_array(list) || json_array_size(list) > OCI_LAYERS_MAX)
         return invalid(err, "it does not say what it lies on");
-    json_array_foreach((json_t *)(uintptr_t)list, i, o)
-    {
+    json_array_foreach((json_t *)(uintptr_t)list, i, o) {
         r = add_layer(core, from, o, &l, err);
         if (r < 0)
             return r;

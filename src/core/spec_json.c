@@ -111,8 +111,7 @@ static int pairs_from_json(const json_t *o, struct pairs *ret_p)
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)o, name, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)o, name, value) {
         const char *text = json_string_value(value);
         int r = text ? pairs_add(ret_p, name, text) : -EPROTO;
         if (r < 0)

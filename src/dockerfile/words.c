@@ -85,8 +85,7 @@ int words_json(struct arena *arena, const char *text, struct words *ret_words)
     list = json_loads(text, JSON_ALLOW_NUL, NULL);
     if (!list)
         return 0;
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         const char *s = json_string_value(item);
         if (!s || strlen(s) != json_string_length(item))
             r = -EINVAL;

@@ -79,8 +79,8 @@ bool drain_shed(struct proc *p)
 {
     struct viewer *v;
     TAILQ_FOREACH(v, &p->drain.viewers, link)
-    if (v->output)
-        return false;
+        if (v->output)
+            return false;
     if (p->drain.counted == 0)
         return false;
     (void)resize(p, 0);
@@ -112,8 +112,8 @@ static uint64_t floor_of(const struct proc *p)
     uint64_t floor = RING_NO_FLOOR;
     struct viewer *v;
     TAILQ_FOREACH(v, &p->drain.viewers, link)
-    if (v->output && v->cursor < floor)
-        floor = v->cursor;
+        if (v->output && v->cursor < floor)
+            floor = v->cursor;
     return floor;
 }
 
@@ -275,5 +275,5 @@ void viewers_wake(struct proc *p)
 {
     struct viewer *v;
     TAILQ_FOREACH(v, &p->drain.viewers, link)
-    v->wake(v);
+        v->wake(v);
 }

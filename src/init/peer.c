@@ -395,8 +395,7 @@ void peers_accept(bool on)
 void peers_wake(void)
 {
     struct peer *c;
-    TAILQ_FOREACH(c, &peers.all, link)
-    {
+    TAILQ_FOREACH(c, &peers.all, link) {
         /* What waited did not run out of time: it was we who did not listen. */
         c->deadline = clock_mono_ms() + PATIENCE_MS;
         peer_dirty(c);
@@ -408,8 +407,7 @@ size_t peers_hand_out(const struct peer *but, int ret_fds[PEERS_MAX], int *ret_l
 {
     size_t n = 0;
     struct peer *c;
-    TAILQ_FOREACH(c, &peers.all, link)
-    {
+    TAILQ_FOREACH(c, &peers.all, link) {
         (void)poller_want(&c->watch, 0);
         if (c != but)
             ret_fds[n++] = take_fd(c->watch.fd);

@@ -77,8 +77,8 @@ struct proc *proc_after(uint64_t number)
 {
     struct proc *p;
     TAILQ_FOREACH(p, &procs.all, link)
-    if (p->number > number && p->phase != PROC_STARTING && p->phase != PROC_FAILED)
-        return p;
+        if (p->number > number && p->phase != PROC_STARTING && p->phase != PROC_FAILED)
+            return p;
     return NULL;
 }
 
@@ -86,8 +86,8 @@ bool proc_has_pid(pid_t pid)
 {
     struct proc *p;
     TAILQ_FOREACH(p, &procs.all, link)
-    if (p->pid == pid && p->phase < PROC_DRAINING)
-        return true;
+        if (p->pid == pid && p->phase < PROC_DRAINING)
+            return true;
     return false;
 }
 
@@ -148,8 +148,8 @@ bool procs_shed(const struct proc *but)
 {
     struct proc *p;
     TAILQ_FOREACH(p, &procs.ended, ended)
-    if (p != but && drain_shed(p))
-        return true;
+        if (p != but && drain_shed(p))
+            return true;
     return false;
 }
 
@@ -342,8 +342,8 @@ bool procs_reap(void)
             break;
         struct proc *p, *found = NULL;
         TAILQ_FOREACH(p, &procs.all, link)
-        if (p->pid == pid && !is_reaped(p))
-            found = p;
+            if (p->pid == pid && !is_reaped(p))
+                found = p;
         if (found)
             on_death(found, status, &ru);
         else if (!worker_reaped(pid))
@@ -399,8 +399,7 @@ void procs_tick(int64_t now)
 void procs_signal_all(int signo)
 {
     struct proc *p;
-    TAILQ_FOREACH(p, &procs.all, link)
-    {
+    TAILQ_FOREACH(p, &procs.all, link) {
         if (p->family.dir < 0 && p->phase >= PROC_DRAINING)
             continue; /* its number may be someone else's by now */
         (void)family_signal(&p->family, p->pid, signo);
@@ -451,7 +450,7 @@ size_t procs_starting(void)
     size_t n = 0;
     struct proc *p;
     TAILQ_FOREACH(p, &procs.all, link)
-    n += p->phase == PROC_STARTING;
+        n += p->phase == PROC_STARTING;
     return n;
 }
 
@@ -459,7 +458,7 @@ void procs_each_family(void (*fn)(struct family *f))
 {
     struct proc *p;
     TAILQ_FOREACH(p, &procs.all, link)
-    fn(&p->family);
+        fn(&p->family);
 }
 
 void procs_forget_ooms(void)
@@ -467,5 +466,5 @@ void procs_forget_ooms(void)
     uint64_t now = oom_count();
     struct proc *p;
     TAILQ_FOREACH(p, &procs.all, link)
-    p->oom_before = now;
+        p->oom_before = now;
 }

@@ -196,8 +196,7 @@ static void list_platforms(const json_t *entries, char out[NAMES_MAX])
     const json_t *entry;
     size_t i, used = 0;
     out[0] = '\0';
-    json_array_foreach(entries, i, entry)
-    {
+    json_array_foreach(entries, i, entry) {
         const json_t *p = json_object_get(entry, "platform");
         const char *os = text_of(p, "os"), *arch = text_of(p, "architecture");
         if (!*os || strcmp(os, "unknown") == 0) /* attestations are no images */
@@ -225,8 +224,7 @@ int index_choose(const char *p, size_t n, const struct platform *platform,
     int best_score = 0;
     if (!json_is_array(entries) || json_array_size(entries) > MANIFEST_INDEX_MAX)
         return bad(err, "is an index without a list, or with one too long");
-    json_array_foreach(entries, i, entry)
-    {
+    json_array_foreach(entries, i, entry) {
         int score = platform_score(json_object_get(entry, "platform"), platform);
         /* An index of a single entry that does not say what it is for: its configuration will. */
         if (json_array_size(entries) == 1 && !json_object_get(entry, "platform"))

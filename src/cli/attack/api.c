@@ -167,13 +167,11 @@ static void each_operation(struct attack *a, const char *prefix, struct trial *t
     unsigned n = 0;
     if (talk(a->admin, "GET", "/v1/openapi.json", NULL, &api) != 200 || !treasure_make(a, &o, t))
         return;
-    json_object_foreach(json_object_get(api, "paths"), pattern, item)
-    {
+    json_object_foreach(json_object_get(api, "paths"), pattern, item) {
         _cleanup_free_ char *path = instance(&o, pattern);
         if (!path || strncmp(pattern, prefix, strlen(prefix)) != 0)
             continue;
-        json_object_foreach(item, word, operation)
-        {
+        json_object_foreach(item, word, operation) {
             char method[8] = "";
             for (size_t i = 0; i < sizeof(method) - 1 && word[i]; i++)
                 method[i] = (char)toupper((unsigned char)word[i]);

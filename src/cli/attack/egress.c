@@ -31,8 +31,7 @@ static bool was_denied(struct attack *a, const char *box, const char *address)
         size_t k;
         json_t *o;
         (void)talk_box(a->red.client, "GET", box, "/network/log", NULL, &log);
-        json_array_foreach(json_object_get(log, "entries"), k, o)
-        {
+        json_array_foreach(json_object_get(log, "entries"), k, o) {
             if (strcmp(member_text(o, "address"), address) == 0 ||
                 strcmp(member_text(o, "address"), plain) == 0)
                 return strcmp(member_text(o, "verdict"), "denied") == 0;

@@ -65,8 +65,7 @@ static void run_orphan(struct attack *a, const struct attempt_row *self, struct 
     long status = talk_box(a->red.client, "DELETE", box, rest, NULL, NULL);
     (void)usleep(500 * 1000);
     (void)talk_box(a->red.client, "GET", box, "/processes?all=true", NULL, &all);
-    json_array_foreach(json_object_get(all, "processes"), i, o)
-    {
+    json_array_foreach(json_object_get(all, "processes"), i, o) {
         _cleanup_free_ char *argv = member_words(o, "argv", " ");
         if (strstr(argv, "orphan") && strcmp(member_text(o, "state"), "running") == 0)
             trial_broke(

@@ -91,8 +91,7 @@ static void print_table(const struct report *r)
     json_t *o;
     listing_init(&l, columns, ARRAY_LEN(columns));
     for (size_t v = 0; v < ARRAY_LEN(order); v++) /* rows that need a person come last, in sight */
-        json_array_foreach(r->attempts, i, o)
-        {
+        json_array_foreach(r->attempts, i, o) {
             if (strcmp(member_text(o, "verdict"), verdict_word(order[v])) != 0)
                 continue;
             listing_text(&l, member_text(o, "name"));

@@ -192,8 +192,7 @@ static void sweep(struct attack *a, const struct side *side, const char *collect
         json_t *o;
         if (talk(side->client, "GET", path, NULL, &answer) != 200)
             return;
-        json_array_foreach(json_object_get(answer, collection), i, o)
-        {
+        json_array_foreach(json_object_get(answer, collection), i, o) {
             _cleanup_free_ char *one = api_path(collection, member_text(o, member), NULL);
             removed += talk(side->client, "DELETE", one, NULL, NULL) == 204;
         }

@@ -69,8 +69,7 @@ static int add_entries(struct egress *e, const json_t *object, const char *membe
     int r = 0;
     if (list && !json_is_array(list) && !json_is_null(list))
         return wrong(err, member, "must be a list");
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach(list, i, entry) {
         const char *text = json_string_value(entry);
         if (!text || strlen(text) != json_string_length(entry))
             return wrong(err, member, "must be a list of texts");

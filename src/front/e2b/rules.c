@@ -111,8 +111,7 @@ static int add_entries(struct bindings *bs, const char *host, const json_t *entr
         if (!json_is_object(json_array_get(entries, i - 1)) ||
             (headers && !json_is_object(headers)))
             return wrong(err, "must be lists of objects with 'transform', by host");
-        json_object_foreach(headers, name, value)
-        {
+        json_object_foreach(headers, name, value) {
             r = r < 0 ? r : add_header(bs, host, name, value, err);
         }
     }
@@ -140,8 +139,7 @@ static int sort(const json_t *rules, struct rule list[RULES_MAX], size_t *ret_n,
     const char *host;
     json_t *entries;
     size_t n = 0;
-    json_object_foreach((json_t *)(uintptr_t)rules, host, entries)
-    {
+    json_object_foreach((json_t *)(uintptr_t)rules, host, entries) {
         if (n == RULES_MAX)
             return wrong(err, "name too many hosts");
         if (host_pattern(host, strlen(host), list[n].pattern) < 0)

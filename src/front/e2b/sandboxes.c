@@ -95,8 +95,7 @@ static int read_texts(const json_t *object, const char *member, struct pairs *ou
         return 0;
     if (!json_is_object(v))
         return err_fail(err, FAIL_INVALID_FIELD, "'%s' must be an object", member);
-    json_object_foreach((json_t *)(uintptr_t)v, name, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)v, name, value) {
         if (!json_is_string(value))
             return err_fail(err, FAIL_INVALID_FIELD, "'%s.%.64s' must be text", member, name);
         if (strncmp(name, E2B_PRIVATE_PREFIX, strlen(E2B_PRIVATE_PREFIX)) == 0)

@@ -39,8 +39,7 @@ static int read_metadata(const json_t *object, struct pairs *out, struct err *er
         return 0;
     if (!json_is_object(v))
         return err_fail(err, FAIL_INVALID_FIELD, "metadata must be an object");
-    json_object_foreach((json_t *)(uintptr_t)v, name, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)v, name, value) {
         if (!json_is_string(value))
             return err_fail(err, FAIL_INVALID_FIELD, "metadata must be text to text");
         if (pairs_add(out, name, json_string_value(value)) < 0)

@@ -60,8 +60,7 @@ int fields_decode(const json_t *object, const struct field *fields, size_t n, vo
     json_t *v;
     uint32_t seen = 0;
 
-    json_object_foreach((json_t *)(uintptr_t)object, name, v)
-    {
+    json_object_foreach((json_t *)(uintptr_t)object, name, v) {
         size_t i = 0;
         while (i < n && strcmp(fields[i].name, name) != 0)
             i++;
@@ -220,8 +219,7 @@ int as_pairs(const json_t *v, const struct field *f, void *at, struct err *err)
     if (json_object_size(v) > FIELD_PAIRS_MAX)
         return err_fail(err, FAIL_INVALID_FIELD, "'%s' has over %d members", f->name,
                         FIELD_PAIRS_MAX);
-    json_object_foreach((json_t *)(uintptr_t)v, name, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)v, name, value) {
         if (!json_is_string(value))
             return refuse(f, err, "an object of texts");
         int r = pairs_add(at, name, json_string_value(value));

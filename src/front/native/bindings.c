@@ -22,8 +22,7 @@ static int set_methods(struct binding *b, const json_t *list, struct err *err)
     size_t i;
     if (!json_is_array(list))
         return wrong_shape("methods", err);
-    json_array_foreach(list, i, method)
-    {
+    json_array_foreach(list, i, method) {
         const char *p = json_string_value(method);
         if (!p || strchr(p, ',') || buf_printf(&text, "%s%s", i ? "," : "", p) < 0)
             return wrong_shape("methods", err);
@@ -69,8 +68,7 @@ static int read_one(const json_t *v, struct binding *b, struct err *err)
         return err_fail(err, FAIL_INVALID_BINDING,
                         "must be an object such as {\"secret\": \"NAME\", \"host\": "
                         "\"api.example.com\", \"as\": \"bearer\"}");
-    json_object_foreach((json_t *)(uintptr_t)v, member, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)v, member, value) {
         int r = set_member(b, member, value, err);
         if (r < 0)
             return r;

@@ -41,8 +41,7 @@ static int read_rules(const json_t *rules, const struct field *f, struct buf *te
 {
     const json_t *rule;
     size_t i;
-    json_array_foreach(rules, i, rule)
-    {
+    json_array_foreach(rules, i, rule) {
         const char *p = json_string_value(rule);
         if (p && !strchr(p, ' ')) /* one word would be taken for the name of a set of rules */
             return err_fail(err, FAIL_INVALID_NETWORK,

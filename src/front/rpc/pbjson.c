@@ -354,8 +354,7 @@ static int read_repeated(const json_t *v, const ProtobufCFieldDescriptor *f, cha
     if (map) {
         const char *name;
         json_t *value;
-        json_object_foreach((json_t *)(uintptr_t)v, name, value)
-        {
+        json_object_foreach((json_t *)(uintptr_t)v, name, value) {
             if (r == 0)
                 r = read_entry(name, value, f->descriptor,
                                (ProtobufCMessage **)(void *)(items + *count * size), err);
