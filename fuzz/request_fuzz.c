@@ -45,8 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (uri_parse(text, n, &req.uri, &err) >= 0) {
         static const char *const methods[] = { "GET", "POST", "DELETE", "HEAD", "BREW" };
         for (size_t i = 0; i < ARRAY_LEN(methods); i++)
-            if (route_find(native_routes, native_routes_count, methods[i], &req.uri, &route,
-                           req.args, allow) == ROUTE_FOUND &&
+            if (route_find(native_dialect.routes, native_dialect.nroutes, methods[i], &req.uri,
+                           &route, req.args, allow) == ROUTE_FOUND &&
                 !route->handle)
                 __builtin_trap();
         uint64_t v;

@@ -64,7 +64,8 @@ def test_the_text_is_well_formed(api, tiny):
 
 
 def test_the_machine_is_measured(api, tiny):
-    """Read every few seconds; the first time before the API answers."""
+    """Read every few seconds; the first time before the API answers, when nothing is stored yet."""
+    until(lambda: value(api, "warren_storage_used_bytes", kind="data") > 0, "a look at what the image takes")
     samples = metrics(api)
     for area in ("pool", "data"):
         size, free, reserve = (samples[f"warren_disk_{what}_bytes", (("area", area),)] for what in ("size", "free", "reserve"))
@@ -84,7 +85,7 @@ def test_the_machine_is_measured(api, tiny):
 
 
 def test_operations_are_timed(api):
-    before = {o: value(api, "warren_operation_seconds_count", operation=o)
+    before = {o: value(api, "warren_operation_seconds_count", dialect="native", operation=o)
               for o in ("create", "exec", "delete", "stop", "start")}
     who = api.create(image="tiny")["id"]
     api.exec(who, ["true"])
@@ -92,11 +93,24 @@ def test_operations_are_timed(api):
     api.ok("POST", f"/v1/sandboxes/{who}/start")
     api.delete(who)
     for operation, count in before.items():
-        until(lambda: value(api, "warren_operation_seconds_count", operation=operation) == count + 1,
+        until(lambda: value(api, "warren_operation_seconds_count", dialect="native", operation=operation) == count + 1,
               operation)
-    assert value(api, "warren_operation_seconds_sum", operation="create") > 0
-    assert value(api, "warren_http_request_seconds_count", method="POST",
+    assert value(api, "warren_operation_seconds_sum", dialect="native", operation="create") > 0
+    assert value(api, "warren_http_request_seconds_count", dialect="native", method="POST",
                  route="/v1/sandboxes/{id}/exec") >= 1
+
+
+def test_each_family_of_clients_is_counted(api, daemon):
+    def counted(dialect):
+        return (value(api, "warren_http_requests_total", dialect=dialect, **{"class": "2xx"}),
+                value(api, "warren_operation_seconds_count", dialect=dialect, operation="create"))
+    native, e2b = counted("native"), counted("e2b")
+    key = {"X-API-Key": daemon.key}
+    made = api.call("POST", "/e2b/v2/sandboxes", {"templateID": "base"}, key)
+    assert made.status == 201
+    assert api.call("DELETE", f"/e2b/sandboxes/{made.json['sandboxID']}", headers=key).status == 204
+    until(lambda: counted("e2b") == (e2b[0] + 2, e2b[1] + 1), "both of them")
+    assert counted("native")[1] == native[1]
 
 
 def test_failures_are_counted_by_code(api):

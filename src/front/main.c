@@ -90,8 +90,8 @@ static void stop(struct world *w)
 /* The served surface, for the test that compares it with the described one. */
 static void print_routes(void)
 {
-    for (size_t i = 0; i < native_routes_count; i++)
-        (void)printf("%s %s\n", native_routes[i].method, native_routes[i].pattern);
+    for (size_t i = 0; i < native_dialect.nroutes; i++)
+        (void)printf("%s %s\n", native_dialect.routes[i].method, native_dialect.routes[i].pattern);
     for (enum failure f = FAIL_NONE; f < FAILURES_END; f++)
         if (failure_is_told(f))
             (void)printf("error %u %s\n", failure_status(f), failure_name(f));

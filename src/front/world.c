@@ -76,10 +76,8 @@ static int start_core(struct world *w, struct err *err)
 
 static int start_server(struct world *w, struct err *err)
 {
-    static const struct dialect *const dialects[] = { &e2b_dialect, NULL };
+    static const struct dialect *const dialects[] = { &e2b_dialect, &native_dialect, NULL };
     struct server_config http = { .core = w->core,
-                                  .routes = native_routes,
-                                  .nroutes = native_routes_count,
                                   .dialects = dialects,
                                   .tcp_fd = take_fd(w->tcp_fd),
                                   .admin_fd = take_fd(w->admin_fd),
@@ -88,8 +86,6 @@ static int start_server(struct world *w, struct err *err)
                                                    w->options.conns_without_key },
                                   .rate_limit = w->options.rate,
                                   .rate_burst = w->options.burst,
-                                  .once = native_once,
-                                  .nonce = native_once_count,
                                   .cors_origins = w->options.cors_origins,
                                   .keeper_restarts = w->keeper.restarts,
                                   .listen = w->where,

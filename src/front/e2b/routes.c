@@ -6,6 +6,7 @@
 #include "front/e2b/templates.h"
 #include "front/e2b/secrets.h"
 #include "front/e2b/volumes.h"
+#include "front/http/cors.h"
 
 /* Every failure is a number, the status again, and a sentence; that of a sandbox which does not
  * answer has a shape of its own. */
@@ -134,6 +135,27 @@ static const struct once_route once[] = {
     { .method = "POST", .pattern = "/e2b/sandboxes", .anew = true },
 };
 
+static const struct operation operations[] = {
+    { "create", "POST", "/e2b/v2/sandboxes" },
+    { "create", "POST", "/e2b/sandboxes" },
+    { "delete", "DELETE", "/e2b/sandboxes/{id}" },
+    { "process_start", "POST", "/e2b/process.Process/Start" },
+    { "file_read", "GET", "/e2b/files" },
+    { "file_read", "GET", "/files" },
+    { "file_write", "POST", "/e2b/files" },
+    { "file_write", "POST", "/files" },
+};
+
 const struct dialect e2b_dialect = {
-    mounts, routes, ARRAY_LEN(routes), e2b_claim, put_error, once, ARRAY_LEN(once),
+    .name = "e2b",
+    .mounts = mounts,
+    .routes = routes,
+    .nroutes = ARRAY_LEN(routes),
+    .claim = e2b_claim,
+    .error = put_error,
+    .cors_headers = cors_any_header,
+    .once = once,
+    .nonce = ARRAY_LEN(once),
+    .operations = operations,
+    .noperations = ARRAY_LEN(operations),
 };

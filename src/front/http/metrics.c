@@ -1,5 +1,6 @@
 #include "front/http/metrics.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -18,43 +19,29 @@ static const struct {
     { 30000000, "30" }, { 300000000, "300" },
 };
 
-/* What people watch, and the requests that do it. */
-static const struct {
-    const char *operation, *method, *pattern;
-} operations[] = {
-    { "create", "POST", "/v1/sandboxes" },
-    { "delete", "DELETE", "/v1/sandboxes/{id}" },
-    { "start", "POST", "/v1/sandboxes/{id}/start" },
-    { "stop", "POST", "/v1/sandboxes/{id}/stop" },
-    { "exec", "POST", "/v1/sandboxes/{id}/exec" },
-    { "process_start", "POST", "/v1/sandboxes/{id}/processes" },
-    { "file_read", "GET", "/v1/sandboxes/{id}/files" },
-    { "file_write", "PUT", "/v1/sandboxes/{id}/files" },
-    { "file_bulk", "POST", "/v1/sandboxes/{id}/files/read" },
-    { "file_bulk", "POST", "/v1/sandboxes/{id}/files/write" },
-    { "file_bulk", "GET", "/v1/sandboxes/{id}/files/archive" },
-    { "file_bulk", "PUT", "/v1/sandboxes/{id}/files/archive" },
-    { "image_import", "PUT", "/v1/images/{name}" },
-    { "image_pull", "POST", "/v1/images/pull" },
-    { "image_push", "POST", "/v1/images/{name}/push" },
-    { "image_commit", "POST", "/v1/sandboxes/{id}/commit" },
-    { "build", "POST", "/v1/images/build" },
-};
-
-int metrics_init(struct metrics *m, const struct route *routes, size_t n,
+int metrics_init(struct metrics *m, const struct dialect *const *dialects,
                  const _Atomic uint64_t *keeper_restarts, struct err *err)
 {
-    m->by_route = calloc(n ? n : 1, sizeof(*m->by_route));
+    m->by_route = calloc(METRICS_DIALECTS_MAX, sizeof(struct histogram *));
+    for (size_t d = 0; m->by_route && dialects[d]; d++) {
+        assert(d < METRICS_DIALECTS_MAX);
+        m->by_route[d] = calloc(dialects[d]->nroutes, sizeof(*m->by_route[d]));
+        if (!m->by_route[d]) {
+            metrics_done(m);
+            break;
+        }
+    }
     if (!m->by_route)
         return err_set(err, ENOMEM, "cannot allocate the metrics");
-    m->routes = routes;
-    m->nroutes = n;
+    m->dialects = dialects;
     m->keeper_restarts = keeper_restarts;
     return 0;
 }
 
 void metrics_done(struct metrics *m)
 {
+    for (size_t d = 0; m->by_route && d < METRICS_DIALECTS_MAX; d++)
+        free(m->by_route[d]);
     free(m->by_route);
     m->by_route = NULL;
 }
@@ -68,12 +55,17 @@ void histogram_add(struct histogram *h, int64_t us)
     atomic_fetch_add_explicit(&h->sum_us, (uint64_t)us, memory_order_relaxed);
 }
 
-void metrics_request(struct metrics *m, const struct route *route, unsigned status, int64_t us)
+void metrics_request(struct metrics *m, const struct dialect *dialect, const struct route *route,
+                     unsigned status, int64_t us)
 {
-    unsigned class = status / 100 < ARRAY_LEN(m->requests) ? status / 100 : 0;
-    atomic_fetch_add_explicit(&m->requests[class], 1, memory_order_relaxed);
-    if (route >= m->routes && route < m->routes + m->nroutes && status >= 200 && status < 400)
-        histogram_add(&m->by_route[route - m->routes], us);
+    size_t d = 0;
+    while (m->dialects[d] != dialect)
+        d++;
+    unsigned class = status / 100 < ARRAY_LEN(m->requests[d]) ? status / 100 : 0;
+    atomic_fetch_add_explicit(&m->requests[d][class], 1, memory_order_relaxed);
+    bool listed = route >= dialect->routes && route < dialect->routes + dialect->nroutes;
+    if (listed && status >= 200 && status < 400)
+        histogram_add(&m->by_route[d][route - dialect->routes], us);
 }
 
 void metrics_failure(struct metrics *m, enum failure failure)
@@ -133,47 +125,81 @@ static int put_tally(struct buf *out, const struct tally *t, const char *name, c
     return r;
 }
 
-static void tally_operation(struct metrics *m, const char *operation, struct tally *t)
+static void tally_operation(struct metrics *m, size_t d, const char *name, struct tally *t)
 {
-    for (size_t k = 0; k < ARRAY_LEN(operations); k++)
-        for (size_t i = 0; i < m->nroutes; i++)
-            if (strcmp(operations[k].operation, operation) == 0 &&
-                strcmp(operations[k].method, m->routes[i].method) == 0 &&
-                strcmp(operations[k].pattern, m->routes[i].pattern) == 0)
-                tally_add(t, &m->by_route[i]);
+    const struct dialect *dialect = m->dialects[d];
+    for (size_t k = 0; k < dialect->noperations; k++)
+        for (size_t i = 0; i < dialect->nroutes; i++)
+            if (strcmp(dialect->operations[k].name, name) == 0 &&
+                strcmp(dialect->operations[k].method, dialect->routes[i].method) == 0 &&
+                strcmp(dialect->operations[k].pattern, dialect->routes[i].pattern) == 0)
+                tally_add(t, &m->by_route[d][i]);
+}
+
+static int put_operations_of(struct metrics *m, size_t d, const char *name, struct buf *out)
+{
+    const struct operation *all = m->dialects[d]->operations;
+    int r = 0;
+    for (size_t i = 0; i < m->dialects[d]->noperations && r >= 0; i++) {
+        char labels[96];
+        struct tally t = { 0 };
+        if (i > 0 && strcmp(all[i].name, all[i - 1].name) == 0)
+            continue;
+        (void)snprintf(labels, sizeof(labels), "dialect=\"%s\",operation=\"%s\"",
+                       m->dialects[d]->name, all[i].name);
+        tally_operation(m, d, all[i].name, &t);
+        r = put_tally(out, &t, name, labels);
+    }
+    return r;
 }
 
 static int put_operations(struct metrics *m, struct buf *out)
 {
     static const char name[] = "warren_operation_seconds";
     int r = metrics_put_head(out, name, "histogram", "Time of operations that succeeded.");
-    for (size_t i = 0; i < ARRAY_LEN(operations) && r >= 0; i++) {
-        char labels[64];
+    for (size_t d = 0; m->dialects[d] && r >= 0; d++)
+        r = put_operations_of(m, d, name, out);
+    return r;
+}
+
+/* Only of routes that were used: there are many of them, and most daemons use few. */
+static int put_routes_of(struct metrics *m, size_t d, const char *name, struct buf *out)
+{
+    int r = 0;
+    for (size_t i = 0; i < m->dialects[d]->nroutes && r >= 0; i++) {
+        const struct route *route = &m->dialects[d]->routes[i];
+        char labels[192];
         struct tally t = { 0 };
-        if (i > 0 && strcmp(operations[i].operation, operations[i - 1].operation) == 0)
+        tally_add(&t, &m->by_route[d][i]);
+        if (t.count == 0)
             continue;
-        (void)snprintf(labels, sizeof(labels), "operation=\"%s\"", operations[i].operation);
-        tally_operation(m, operations[i].operation, &t);
+        (void)snprintf(labels, sizeof(labels), "dialect=\"%s\",method=\"%s\",route=\"%s\"",
+                       m->dialects[d]->name, route->method, route->pattern);
         r = put_tally(out, &t, name, labels);
     }
     return r;
 }
 
-/* Only of routes that were used: there are many of them, and most daemons use few. */
 static int put_routes(struct metrics *m, struct buf *out)
 {
     static const char name[] = "warren_http_request_seconds";
     int r = metrics_put_head(out, name, "histogram",
                              "Time of requests that succeeded, streams until their end.");
-    for (size_t i = 0; i < m->nroutes && r >= 0; i++) {
-        char labels[160];
-        struct tally t = { 0 };
-        tally_add(&t, &m->by_route[i]);
-        if (t.count == 0)
-            continue;
-        (void)snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"", m->routes[i].method,
-                       m->routes[i].pattern);
-        r = put_tally(out, &t, name, labels);
+    for (size_t d = 0; m->dialects[d] && r >= 0; d++)
+        r = put_routes_of(m, d, name, out);
+    return r;
+}
+
+static int put_requests_of(struct metrics *m, size_t d, const char *name, struct buf *out)
+{
+    int r = 0;
+    for (unsigned i = 0; i < ARRAY_LEN(m->requests[d]) && r >= 0; i++) {
+        if (i == 1)
+            continue; /* 1xx is never a final answer */
+        char class[4] = { (char)('0' + i), 'x', 'x', '\0' };
+        r = buf_printf(out, "%s{dialect=\"%s\",class=\"%s\"} %" PRIu64 "\n", name,
+                       m->dialects[d]->name, i ? class : "cut",
+                       atomic_load_explicit(&m->requests[d][i], memory_order_relaxed));
     }
     return r;
 }
@@ -181,14 +207,10 @@ static int put_routes(struct metrics *m, struct buf *out)
 static int put_requests(struct metrics *m, struct buf *out)
 {
     static const char name[] = "warren_http_requests_total";
-    int r = metrics_put_head(out, name, "counter", "Requests answered, by status class.");
-    for (unsigned i = 0; i < ARRAY_LEN(m->requests) && r >= 0; i++) {
-        if (i == 1)
-            continue; /* 1xx is never a final answer */
-        char class[4] = { (char)('0' + i), 'x', 'x', '\0' };
-        r = buf_printf(out, "%s{class=\"%s\"} %" PRIu64 "\n", name, i ? class : "cut",
-                       atomic_load_explicit(&m->requests[i], memory_order_relaxed));
-    }
+    int r = metrics_put_head(out, name, "counter",
+                             "Requests answered, by family of clients and status class.");
+    for (size_t d = 0; m->dialects[d] && r >= 0; d++)
+        r = put_requests_of(m, d, name, out);
     return r;
 }
 

@@ -86,28 +86,10 @@ int reply_empty(struct request *req)
     return reply_status(req, 204);
 }
 
-int reply_error(struct request *req, const struct err *err, reply_more_fn more, const void *arg)
+int reply_error(struct request *req, const struct err *err)
 {
-    _cleanup_(buf_done) struct buf b = BUF_INIT(64 * 1024);
-    struct jout j = JOUT_INIT(&b);
-    unsigned status = failure_status(err->failure);
-
     metrics_failure(req->metrics, err->failure);
-    if (req->dialect)
-        return req->dialect->error(req, err);
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "error", '{');
-    jout_str(&j, "code", failure_name(failure_is_told(err->failure) ? err->failure : FAIL_NONE));
-    if (err->msg[0])
-        jout_str(&j, "message", err->msg);
-    else
-        jout_str(&j, "message", "something went wrong inside the daemon; its log has more");
-    jout_str(&j, "request_id", req->id);
-    if (more)
-        more(&j, arg);
-    jout_close(&j, '}');
-    jout_close(&j, '}');
-    return reply_json(req, status, &j);
+    return req->dialect->error(req, err);
 }
 
 struct stream {

@@ -45,7 +45,7 @@ struct request {
     const char *method;
     const char *target; /* as it stood on the request line */
     struct uri uri;
-    const struct dialect *dialect; /* NULL: our own */
+    const struct dialect *dialect;
     const struct route *route;
     const char *args[ROUTE_ARGS_MAX]; /* what the braces of the route took */
     char owner[OWNER_MAX];            /* the team that it is for */
@@ -143,9 +143,7 @@ int reply_json(struct request *req, unsigned status, struct jout *j);
 int reply_text(struct request *req, unsigned status, const char *type, struct buf *text);
 int reply_empty(struct request *req); /* 204 */
 
-/* More members for the error object, or NULL. */
-typedef void (*reply_more_fn)(struct jout *j, const void *arg);
-int reply_error(struct request *req, const struct err *err, reply_more_fn more, const void *arg);
+int reply_error(struct request *req, const struct err *err);
 
 /* A body that is made while it is sent. `next` appends to out and returns 1, 0 at the end,
  * below zero to cut the connection; it may block. `free` is called once, whatever happens,

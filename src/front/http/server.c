@@ -175,8 +175,7 @@ static int prepare(struct server *s, struct err *err)
     if (r >= 0)
         r = limiter_new(s->config.rate_limit, s->config.rate_burst, &s->limiter, err);
     if (r >= 0)
-        r = metrics_init(&s->metrics, s->config.routes, s->config.nroutes,
-                         s->config.keeper_restarts, err);
+        r = metrics_init(&s->metrics, s->config.dialects, s->config.keeper_restarts, err);
     json_object_seed(0); /* once, before threads: hashes must not be guessable */
     return r;
 }

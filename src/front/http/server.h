@@ -12,22 +12,16 @@
 #include "core/core.h"
 #include "front/http/connections.h"
 #include "front/http/dialect.h"
-#include "front/http/once.h"
-#include "front/http/route.h"
 
 struct server;
 
 struct server_config {
-    struct core *core;          /* keeps */
-    const struct route *routes; /* keeps */
-    size_t nroutes;
-    const struct dialect *const *dialects; /* keeps; beside the routes; NULL-terminated, or NULL */
+    struct core *core;                     /* keeps */
+    const struct dialect *const *dialects; /* keeps; at least one, then NULL */
     int tcp_fd, admin_fd;                  /* listening; taken. -1: none */
     struct connections_limits connections; /* of tcp_fd; the admin socket has its own */
     unsigned rate_limit, rate_burst; /* requests of one key: a second, and at once; 0: no limit */
-    const struct once_route *once;   /* keeps */
-    size_t nonce;
-    const char *cors_origins;                /* keeps; NULL: none (cors.h) */
+    const char *cors_origins;        /* keeps; NULL: none (cors.h) */
     const _Atomic uint64_t *keeper_restarts; /* keeps; NULL: not counted */
     const char *listen, *tls_listen; /* keeps; ADDR:PORT, for those who ask; NULL: not there */
     const char *preview_domain;      /* keeps; as clients write it, with its port; NULL: none */

@@ -158,8 +158,7 @@ static int answer_options(struct request *req, struct err *err)
     reply_header(req, "Allow", "%s, OPTIONS", req->allow);
     if (req->cors_origin) {
         reply_header(req, "Access-Control-Allow-Methods", "%s", req->allow);
-        reply_header(req, "Access-Control-Allow-Headers", "%s",
-                     req->dialect ? cors_any_header : cors_headers);
+        reply_header(req, "Access-Control-Allow-Headers", "%s", req->dialect->cors_headers);
         reply_header(req, "Access-Control-Max-Age", "86400");
     }
     return reply_empty(req);
@@ -168,28 +167,14 @@ static int answer_options(struct request *req, struct err *err)
 static const struct route options_route = { "OPTIONS",      "*", AUTH_NONE, BODY_NONE,
                                             answer_options, NULL };
 
-static const struct dialect *find_dialect(const struct server_config *c, const struct uri *uri)
-{
-    for (size_t i = 0; c->dialects && c->dialects[i] && uri->nsegments > 0; i++)
-        for (const char *const *mount = c->dialects[i]->mounts; *mount; mount++)
-            if (strcmp(*mount, uri->segments[0]) == 0)
-                return c->dialects[i];
-    return NULL;
-}
-
 static int find_route(struct request *req, const char *method, struct err *err)
 {
-    const struct server_config *c = &req->server->config;
-    const struct route *routes = c->routes;
-    size_t n = c->nroutes;
-    req->dialect = find_dialect(c, &req->uri);
-    if (req->dialect) {
-        if (req->dialect->claim && (req->route = req->dialect->claim(req)))
-            return 0;
-        routes = req->dialect->routes;
-        n = req->dialect->nroutes;
-    }
-    switch (route_find(routes, n, method, &req->uri, &req->route, req->args, req->allow)) {
+    const struct dialect *d = dialect_find(req->server->config.dialects, &req->uri);
+    req->dialect = d;
+    if (d->claim && (req->route = d->claim(req)))
+        return 0;
+    switch (
+        route_find(d->routes, d->nroutes, method, &req->uri, &req->route, req->args, req->allow)) {
     case ROUTE_FOUND: return 0;
     case ROUTE_OTHER_METHOD:
         if (strcmp(method, "OPTIONS") == 0) {

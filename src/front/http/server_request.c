@@ -33,6 +33,7 @@ static struct request *begin(struct endpoint *ep, struct conn *c)
     req->server = s;
     req->endpoint = ep;
     req->core = s->config.core;
+    req->dialect = dialect_last(s->config.dialects);
     req->metrics = &s->metrics;
     req->listen = s->config.listen;
     req->tls_listen = s->config.tls_listen;
@@ -76,7 +77,7 @@ static void end(struct request *req)
     reply_upgraded(req, -1, -1);
     end_sink(req);
     reply_drop(req);
-    metrics_request(&req->server->metrics, req->route, req->status,
+    metrics_request(&req->server->metrics, req->dialect, req->route, req->status,
                     clock_mono_us() - req->began_us);
     atomic_fetch_sub_explicit(&req->server->metrics.in_flight, 1, memory_order_relaxed);
     log_request(req);
@@ -188,9 +189,7 @@ static int answer(struct request *req)
     int r = 0;
     if (!req->refused) {
         atomic_fetch_add(&req->server->at_work, 1);
-        const struct server_config *c = &req->server->config;
-        const struct dialect *d = req->dialect;
-        r = once_begin(req, d ? d->once : c->once, d ? d->nonce : c->nonce, &req->err);
+        r = once_begin(req, req->dialect->once, req->dialect->nonce, &req->err);
         if (r > 0) {
             r = req->route->handle(req, &req->err);
             once_end(req);
@@ -202,7 +201,7 @@ static int answer(struct request *req)
     if (req->status == 0) {
         if (req->err.code == 0)
             (void)err_set(&req->err, r < 0 ? -r : EIO, "cannot make the answer");
-        r = reply_error(req, &req->err, NULL, NULL);
+        r = reply_error(req, &req->err);
         if (r < 0)
             return r;
     }

@@ -95,6 +95,22 @@ static const struct route routes[] = {
     { "PUT", "/sink", AUTH_NONE, BODY_STREAM, say_ok, &sink },
 };
 
+static int put_error(struct request *req, const struct err *err)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+    struct jout j = JOUT_INIT(&b);
+    jout_open(&j, NULL, '{');
+    jout_str(&j, "code", failure_name(err->failure));
+    jout_str(&j, "message", err->msg);
+    jout_close(&j, '}');
+    return reply_json(req, failure_status(err->failure), &j);
+}
+
+static const struct dialect dialect = {
+    .name = "test", .routes = routes, .nroutes = ARRAY_LEN(routes), .error = put_error
+};
+static const struct dialect *const dialects[] = { &dialect, NULL };
+
 /* ---- a client of a few lines ---- */
 
 static struct server *server;
@@ -109,11 +125,9 @@ static void up(void)
     CHECK_OK(bind(fd, (struct sockaddr *)&address, sizeof(address)));
     CHECK_OK(listen(fd, 16));
     CHECK_OK(getsockname(fd, (struct sockaddr *)&address, &n));
-    struct server_config c = { .routes = routes,
-                               .nroutes = ARRAY_LEN(routes),
-                               .tcp_fd = fd,
-                               .admin_fd = -1,
-                               .connections = { 64, 64, 64, 16 } };
+    struct server_config c = {
+        .dialects = dialects, .tcp_fd = fd, .admin_fd = -1, .connections = { 64, 64, 64, 16 }
+    };
     CHECK_OK(server_new(&c, &server, NULL));
 }
 

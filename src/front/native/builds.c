@@ -174,7 +174,7 @@ static int reply_failure(struct request *req, struct lines *l, struct err *err)
     unsigned line = l->first.line;
     *err = l->first.err;
     lines_free(l);
-    return line ? reply_error(req, err, put_line, &line) : -err->code;
+    return line ? native_reply_error(req, err, put_line, &line) : -err->code;
 }
 
 int native_image_build(struct request *req, struct err *err)

@@ -1,21 +1,21 @@
 /* native - Warren's own API under /v1, as docs/api.md tells it.
  *
- * Each file is one noun's requests: JSON in, a core call, JSON out. native_routes is the whole
- * surface in one table. */
+ * Each file is one noun's requests: JSON in, a core call, JSON out. routes.c has the whole surface
+ * in one table. */
 #pragma once
 #include <stddef.h>
 
 #include "core/process.h"
 #include "core/sandbox.h"
-#include "front/http/once.h"
 #include "front/http/request.h"
 #include "front/http/route.h"
 
-extern const struct route native_routes[];
-extern const size_t native_routes_count;
-/* Those that take an Idempotency-Key. */
-extern const struct once_route native_once[];
-extern const size_t native_once_count;
+extern const struct dialect native_dialect;
+
+/* A failure with more members in its error object. */
+typedef void (*native_more_fn)(struct jout *j, const void *arg);
+int native_reply_error(struct request *req, const struct err *err, native_more_fn more,
+                       const void *arg);
 
 int native_sandbox_create(struct request *req, struct err *err);
 int native_sandbox_list(struct request *req, struct err *err);

@@ -1,7 +1,43 @@
+/* The native dialect: its whole surface in one table, and the shape of its failures (docs/api.md). */
+#include "front/http/cors.h"
+#include "front/http/metrics.h"
 #include "front/native/native.h"
 
+#define ERROR_MAX (64 * 1024)
+
+static int put_error(struct request *req, const struct err *err, native_more_fn more,
+                     const void *arg)
+{
+    _cleanup_(buf_done) struct buf b = BUF_INIT(ERROR_MAX);
+    struct jout j = JOUT_INIT(&b);
+    enum failure told = failure_is_told(err->failure) ? err->failure : FAIL_NONE;
+    jout_open(&j, NULL, '{');
+    jout_open(&j, "error", '{');
+    jout_str(&j, "code", failure_name(told));
+    jout_str(&j, "message",
+             err->msg[0] ? err->msg : "something went wrong inside the daemon; its log has more");
+    jout_str(&j, "request_id", req->id);
+    if (more)
+        more(&j, arg);
+    jout_close(&j, '}');
+    jout_close(&j, '}');
+    return reply_json(req, failure_status(told), &j);
+}
+
+int native_reply_error(struct request *req, const struct err *err, native_more_fn more,
+                       const void *arg)
+{
+    metrics_failure(req->metrics, err->failure);
+    return put_error(req, err, more, arg);
+}
+
+static int answer_error(struct request *req, const struct err *err)
+{
+    return put_error(req, err, NULL, NULL);
+}
+
 /* clang-format off */
-const struct route native_routes[] = {
+static const struct route routes[] = {
     { "POST",   "/v1/sandboxes",            AUTH_KEY, BODY_JSON, native_sandbox_create, NULL },
     { "GET",    "/v1/sandboxes",            AUTH_KEY, BODY_NONE, native_sandbox_list,   NULL },
     { "GET",    "/v1/sandboxes/{id}",       AUTH_KEY, BODY_NONE, native_sandbox_get,    NULL },
@@ -164,13 +200,44 @@ const struct route native_routes[] = {
     { "GET",    "/metrics",      AUTH_NONE, BODY_NONE, native_metrics,    NULL },
 };
 /* clang-format on */
-const size_t native_routes_count = ARRAY_LEN(native_routes);
 
-const struct once_route native_once[] = {
+/* Those that take an Idempotency-Key. */
+static const struct once_route once[] = {
     { .method = "POST", .pattern = "/v1/sandboxes" },
     { .method = "POST", .pattern = "/v1/sandboxes/{id}/processes" },
     { .method = "POST", .pattern = "/v1/templates" },
     { .method = "POST", .pattern = "/v1/teams" },
     { .method = "POST", .pattern = "/v1/keys", .secret = true },
 };
-const size_t native_once_count = ARRAY_LEN(native_once);
+
+static const struct operation operations[] = {
+    { "create", "POST", "/v1/sandboxes" },
+    { "delete", "DELETE", "/v1/sandboxes/{id}" },
+    { "start", "POST", "/v1/sandboxes/{id}/start" },
+    { "stop", "POST", "/v1/sandboxes/{id}/stop" },
+    { "exec", "POST", "/v1/sandboxes/{id}/exec" },
+    { "process_start", "POST", "/v1/sandboxes/{id}/processes" },
+    { "file_read", "GET", "/v1/sandboxes/{id}/files" },
+    { "file_write", "PUT", "/v1/sandboxes/{id}/files" },
+    { "file_bulk", "POST", "/v1/sandboxes/{id}/files/read" },
+    { "file_bulk", "POST", "/v1/sandboxes/{id}/files/write" },
+    { "file_bulk", "GET", "/v1/sandboxes/{id}/files/archive" },
+    { "file_bulk", "PUT", "/v1/sandboxes/{id}/files/archive" },
+    { "image_import", "PUT", "/v1/images/{name}" },
+    { "image_pull", "POST", "/v1/images/pull" },
+    { "image_push", "POST", "/v1/images/{name}/push" },
+    { "image_commit", "POST", "/v1/sandboxes/{id}/commit" },
+    { "build", "POST", "/v1/images/build" },
+};
+
+const struct dialect native_dialect = {
+    .name = "native",
+    .routes = routes,
+    .nroutes = ARRAY_LEN(routes),
+    .error = answer_error,
+    .cors_headers = cors_headers,
+    .once = once,
+    .nonce = ARRAY_LEN(once),
+    .operations = operations,
+    .noperations = ARRAY_LEN(operations),
+};

@@ -153,7 +153,7 @@ int native_sandbox_error(struct request *req, int r, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     if (r >= 0 || !native_sandbox_fate(req->core, req->owner, req->args[0], &s, err))
         return r;
-    return reply_error(req, err, native_put_gone, &s);
+    return native_reply_error(req, err, native_put_gone, &s);
 }
 
 /* An earlier try of this request made it, and the daemon died before it could say so. */
@@ -162,7 +162,7 @@ static int reply_made(struct request *req, struct err *err)
     _cleanup_(sandbox_done) struct sandbox s = { 0 };
     int r = sandbox_get(req->core, req->owner, req->made + strlen("sandbox "), &s, err);
     if (r < 0 && err->failure == FAIL_SANDBOX_GONE)
-        return reply_error(req, err, native_put_gone, &s);
+        return native_reply_error(req, err, native_put_gone, &s);
     return r < 0 ? r : native_reply_sandbox(req, 201, &s);
 }
 
@@ -188,7 +188,7 @@ int native_sandbox_get(struct request *req, struct err *err)
 
     int r = sandbox_get(req->core, req->owner, req->args[0], &s, err);
     if (r < 0 && err->failure == FAIL_SANDBOX_GONE)
-        return reply_error(req, err, native_put_gone, &s);
+        return native_reply_error(req, err, native_put_gone, &s);
     return r < 0 ? r : native_reply_sandbox(req, 200, &s);
 }
 
