@@ -376,3 +376,30 @@ def test_wrong_keys_have_the_body_that_clients_read(e2b, key):
     r = e2b("GET", "/v2/sandboxes", key=key)
     assert (r.status, r.json["code"]) == (401, 401) and r.json["message"], r
     assert "json" in r.headers["Content-Type"]
+
+
+def test_who_is_refused_wakes_nobody(envd, api):
+    box = envd.id
+    api.ok("PATCH", f"/v1/sandboxes/{box}", {"freeze_after_s": 0.2})
+    until(lambda: api.get(box)["state"] == "frozen", "the frost")
+    for path, status in (("/process.Process/List", 401), ("/filesystem.Filesystem/Stat", 401)):
+        for token in (None, "wrong"):
+            assert envd.rpc(path[1:], headers={"X-Access-Token": token}).status == status
+    assert envd.call("GET", "/files?path=x&signature=v1_wrong", headers={"X-Access-Token": None}).status == 401
+    assert api.get(box)["state"] == "frozen"
+    assert envd.rpc("process.Process/List").status == 200 and api.get(box)["state"] == "running"
+    api.ok("PATCH", f"/v1/sandboxes/{box}", {"freeze_after_s": None})
+
+
+def test_who_is_refused_at_a_port_wakes_nobody(e2b, api):
+    made = e2b("POST", "/v2/sandboxes", {"templateID": "base", "network": {"allowPublicTraffic": False}}).json
+    box = made["sandboxID"]
+    api.ok("PATCH", f"/v1/sandboxes/{box}", {"freeze_after_s": 0.2})
+    until(lambda: api.get(box)["state"] == "frozen", "the frost")
+    to = {"E2b-Sandbox-Id": box, "E2b-Sandbox-Port": "3000"}
+    for token in ({}, {"E2b-Traffic-Access-Token": "wrong"}):
+        assert api.with_key(None).call("GET", "/e2b/", headers={**to, **token}).status == 403
+    assert api.get(box)["state"] == "frozen"
+    api.with_key(None).call("GET", "/e2b/", headers={**to, "E2b-Traffic-Access-Token": made["trafficAccessToken"]})
+    assert api.get(box)["state"] == "running"
+    api.delete(box)

@@ -113,7 +113,7 @@ int envd_files_compose(struct request *req, struct err *err)
     if (!c)
         return err_set(err, ENOMEM, "cannot allocate a request");
     c->fd = req->fd;
-    int r = envd_enter(req, true, &c->envd, err);
+    int r = envd_enter(req, &c->envd, err);
     if (r != 0)
         return r < 0 ? r : 0;
     r = request_json(req, &object, err);

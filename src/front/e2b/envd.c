@@ -65,16 +65,9 @@ static int read_user(struct request *req, struct envd *envd)
     return 0;
 }
 
-static int check_token(struct request *req, const struct sandbox *s)
+static int go_in(struct request *req, const char *id, bool wake, struct envd *envd, struct err *err)
 {
-    const char *token = request_header(req, "X-Access-Token");
-    if (!token && e2b_is_open(s))
-        return 0;
-    return token && token_is(req->core, ENVD_TOKEN, s->id, token) ? 0 : -EACCES;
-}
-
-int envd_go_in(struct request *req, const char *id, bool wake, struct envd *envd, struct err *err)
-{
+    *envd = (struct envd){ 0 };
     int r = sandbox_enter_awake(req->core, NULL, id, &envd->s, err);
     if (r < 0 && wake && e2b_wake(req, id) >= 0)
         r = sandbox_enter_awake(req->core, NULL, id, &envd->s, err);
@@ -84,28 +77,25 @@ int envd_go_in(struct request *req, const char *id, bool wake, struct envd *envd
     return 0;
 }
 
-int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, struct err *err)
+int envd_enter(struct request *req, struct envd *ret_envd, struct err *err)
 {
-    const char *id = request_header(req, "E2b-Sandbox-Id");
-    *ret_envd = (struct envd){ 0 };
-    if (!id)
-        return err_fail(err, FAIL_INVALID_REQUEST, "missing header E2b-Sandbox-Id");
+    int r = go_in(req, req->subject, true, ret_envd, err);
+    if (r >= 0 && read_user(req, ret_envd) < 0) {
+        envd_leave(ret_envd);
+        r = err_fail(err, FAIL_UNAUTHORIZED, "the user of this request is not understood");
+    }
+    return r;
+}
+
+int envd_look(struct request *req, const char *id, struct err *err)
+{
+    struct envd envd;
     if (!id_valid(id))
         return err_fail(err, FAIL_INVALID_REQUEST, "Invalid sandbox ID");
-    int r = envd_go_in(req, id, with_token, ret_envd, err);
-    if (r < 0)
-        return r;
-    if (with_token && check_token(req, &ret_envd->s) < 0)
-        r = err_fail(err, FAIL_UNAUTHORIZED,
-                     "unauthorized access, please provide a valid "
-                     "access token or method signature if supported");
-    else if (read_user(req, ret_envd) < 0)
-        r = err_fail(err, FAIL_UNAUTHORIZED, "the user of this request is not understood");
-    else
-        r = request_known(req, id, err);
-    if (r < 0)
-        envd_leave(ret_envd);
-    return r < 0 ? r : 0;
+    int r = go_in(req, id, false, &envd, err);
+    if (r >= 0)
+        envd_leave(&envd);
+    return r;
 }
 
 void envd_leave(struct envd *envd)
@@ -133,7 +123,7 @@ int envd_fail(const struct envd *envd, const struct connect_call *call, const st
 int envd_begin(struct request *req, const ProtobufCMessageDescriptor *d, bool stream,
                struct envd *ret_envd, struct connect_call *ret_call, struct err *err)
 {
-    int r = envd_enter(req, true, ret_envd, err);
+    int r = envd_enter(req, ret_envd, err);
     if (r != 0)
         return r;
     r = connect_begin(req, d, stream, ret_call, err);

@@ -20,12 +20,12 @@ struct envd {
     struct file_call *birth;  /* its first files, on their way; NULL: none */
 };
 
-/* -ENOTCONN: it is not there or does not run, which the dialect answers with 502 (envd_gone). */
-int envd_enter(struct request *req, bool with_token, struct envd *ret_envd, struct err *err);
+/* Enter the sandbox that the caller was let into (req->subject). One that is paused is resumed, if its owner wants
+ * that. -ENOTCONN: it is not there or does not run, which the dialect answers with 502 (envd_gone). */
+int envd_enter(struct request *req, struct envd *ret_envd, struct err *err);
 void envd_leave(struct envd *envd);
-/* The first step of it: no right is checked. With `wake` a paused one is resumed, if its owner wants
- * that and the request has the right to be in it. */
-int envd_go_in(struct request *req, const char *id, bool wake, struct envd *envd, struct err *err);
+/* Does it run? For everyone; nothing is woken. -ENOTCONN as above. */
+int envd_look(struct request *req, const char *id, struct err *err);
 
 /* Enter and read the request's message: 0 and entered; 1: it was not understood, which is replied
  * to already; below zero as of envd_enter. */

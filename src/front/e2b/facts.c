@@ -39,7 +39,7 @@ int envd_envs(struct request *req, struct err *err)
     _cleanup_(envd_leave) struct envd envd = { 0 };
     _cleanup_(buf_done) struct buf b = BUF_INIT(REPLY_MAX);
     struct jout j = JOUT_INIT(&b);
-    int r = envd_enter(req, true, &envd, err);
+    int r = envd_enter(req, &envd, err);
     if (r != 0)
         return r < 0 ? r : 0;
     r = envd_tell_env(&envd.s, &j);
@@ -55,7 +55,7 @@ int envd_metrics(struct request *req, struct err *err)
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
     struct keeper_usage u = { 0 };
-    int r = envd_enter(req, true, &envd, err);
+    int r = envd_enter(req, &envd, err);
     if (r != 0)
         return r < 0 ? r : 0;
     r = sandbox_usage(req->core, envd.s.owner, envd.s.id, &u, err);

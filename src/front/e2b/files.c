@@ -22,29 +22,14 @@ struct download {
     int fd;
 };
 
-int files_enter(struct request *req, const char *op, struct envd *ret_envd, struct err *err)
+int files_enter(struct request *req, struct envd *ret_envd, struct err *err)
 {
-    char id[ID_SIZE];
-    const char *header = request_header(req, "E2b-Sandbox-Id");
     const char *user = uri_param(&req->uri, "username");
-    if (header && !id_valid(header))
-        return err_fail(err, FAIL_UNAUTHORIZED, "E2b-Sandbox-Id is not a sandbox's id");
-    int r = header ? 0 : signature_find(req, op, id, err);
-    if (r < 0)
-        return r;
-    if (header)
-        memcpy(id, header, sizeof(id));
-    *ret_envd = (struct envd){ 0 };
-    r = envd_go_in(req, id, true, ret_envd, err);
-    if (r < 0)
-        return r;
-    r = signature_check(req, &ret_envd->s, op, err);
-    if (r >= 0)
-        r = request_known(req, id, err);
-    if (r >= 0 && user && snprintf(ret_envd->user, ENVD_USER_MAX, "%s", user) >= ENVD_USER_MAX)
-        r = err_fail(err, FAIL_UNAUTHORIZED, "invalid username");
-    if (r < 0)
+    int r = envd_enter(req, ret_envd, err);
+    if (r >= 0 && user && snprintf(ret_envd->user, ENVD_USER_MAX, "%s", user) >= ENVD_USER_MAX) {
         envd_leave(ret_envd);
+        r = err_fail(err, FAIL_UNAUTHORIZED, "invalid username");
+    }
     return r;
 }
 
@@ -257,7 +242,7 @@ int envd_files_get(struct request *req, struct err *err)
     if (!d)
         return err_set(err, ENOMEM, "cannot allocate a download");
     d->fd = req->fd;
-    int r = files_enter(req, "read", &d->envd, err);
+    int r = files_enter(req, &d->envd, err);
     if (r >= 0)
         r = begin(d, req, &w, &e, err);
     if (r < 0) {

@@ -3,8 +3,8 @@
 #include "core/file.h"
 #include "front/e2b/envd.h"
 
-/* The sandbox of the request, by header or by signature, its rights checked. */
-int files_enter(struct request *req, const char *op, struct envd *ret_envd, struct err *err);
+/* As envd_enter, with the user that the link names. */
+int files_enter(struct request *req, struct envd *ret_envd, struct err *err);
 /* A failure as these clients know it; as a handler's result. */
 int files_fail(struct request *req, int r, struct err *err);
 

@@ -163,7 +163,7 @@ static int sink_begin(struct request *req, struct err *err)
         return err_set(err, -r, "cannot allocate a decoder");
     r = files_metadata_read(req, &u->metadata, err);
     if (r >= 0)
-        r = files_enter(req, "write", &u->envd, err);
+        r = files_enter(req, &u->envd, err);
     if (r >= 0 && type && strncasecmp(type, "multipart/form-data", 19) == 0)
         r = multipart_new(type, &parts, u, &u->parts, err);
     else if (r >= 0 && type && strncasecmp(type, "application/octet-stream", 24) == 0)

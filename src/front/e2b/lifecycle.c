@@ -188,7 +188,7 @@ static bool may_wake(struct request *req, const struct sandbox *s)
     if (token)
         return token_is(req->core, ENVD_TOKEN, s->id, token);
     return e2b_is_open(s) || (uri_param(&req->uri, "signature") &&
-                              signature_check(req, s, reads ? "read" : "write", NULL) >= 0);
+                              signature_check(req, s->id, reads ? "read" : "write", NULL) >= 0);
 }
 
 int e2b_wake(struct request *req, const char *id)

@@ -145,15 +145,24 @@ static int enter(struct request *req, struct visit *v, struct err *err)
         return err_fail(err, FAIL_INVALID_REQUEST, "Invalid sandbox port");
     (void)snprintf(v->id, sizeof(v->id), "%s", id);
     struct err why = ERR_INIT;
+    /* Before it is entered: who has no right to be there must not keep it awake. */
+    int r = sandbox_get(req->core, NULL, id, &v->s, &why);
+    v->gone = r < 0;
+    if (r >= 0)
+        r = check_token(req, v, err);
+    bool runs = v->s.state == SANDBOX_RUNNING;
+    sandbox_done(&v->s);
+    if (r < 0) {
+        v->gone |= !runs;
+        return v->gone ? 0 : r;
+    }
     if (sandbox_enter_awake(req->core, NULL, id, &v->s, &why) < 0 &&
         (e2b_wake(req, id) < 0 || sandbox_enter_awake(req->core, NULL, id, &v->s, &why) < 0)) {
         v->gone = true;
         return 0;
     }
     v->core = req->core;
-    int r = check_token(req, v, err);
-    if (r >= 0)
-        r = request_known(req, id, err);
+    r = request_known(req, id, err);
     return r < 0 ? r : open_relay(req, v, err);
 }
 
@@ -214,7 +223,7 @@ static int port_handle(struct request *req, struct err *err)
 }
 
 static const struct route_sink port_sink = { port_begin, port_write, port_end, NULL };
-static const struct route port_route = { "*",         "/e2b/* (a port)", AUTH_NONE,
+static const struct route port_route = { "*",         "/e2b/* (a port)", auth_none,
                                          BODY_STREAM, port_handle,       &port_sink };
 
 /* ---- what a browser asks before a page may ask ---- */
@@ -231,7 +240,7 @@ static int answer_preflight(struct request *req, struct err *err)
     return reply_empty(req);
 }
 
-static const struct route preflight_route = { "OPTIONS", "/e2b/* (a port)", AUTH_NONE,
+static const struct route preflight_route = { "OPTIONS", "/e2b/* (a port)", auth_none,
                                               BODY_NONE, answer_preflight,  NULL };
 
 /* By its name, or of a request that will name a port: which one a preflight does not say. */

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "front/e2b/caller.h"
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
 #include "front/e2b/templates.h"
@@ -13,7 +14,7 @@
 static int put_error(struct request *req, const struct err *err)
 {
     const char *id = request_header(req, "E2b-Sandbox-Id");
-    bool of_envd = req->route && req->route->auth == AUTH_NONE;
+    bool of_envd = req->route && req->route->auth != auth_key;
     if (of_envd && (err->code == ENOTCONN || err->code == ECONNRESET))
         return envd_gone(req, id ? id : "");
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
@@ -30,9 +31,11 @@ static int put_error(struct request *req, const struct err *err)
 
 /* clang-format off */
 #define CONTROL(method_, path_, body_, handler_) \
-    { method_, "/e2b" path_, AUTH_KEY, body_, handler_, NULL }
+    { method_, "/e2b" path_, auth_key, body_, handler_, NULL }
 #define ENVD(method_, path_, body_, handler_) \
-    { method_, "/e2b" path_, AUTH_NONE, body_, handler_, NULL }
+    { method_, "/e2b" path_, caller_by_token, body_, handler_, NULL }
+#define CONTENT(method_, path_, body_, handler_) \
+    { method_, "/e2b/volumecontent/{id}" path_, caller_by_volume_token, body_, handler_, NULL }
 
 static const struct route routes[] = {
     CONTROL("POST",   "/v2/sandboxes",              BODY_JSON, e2b_sandbox_create),
@@ -73,7 +76,7 @@ static const struct route routes[] = {
     CONTROL("PATCH",  "/v2/templates/{id}",         BODY_JSON, e2b_template_patch),
     CONTROL("GET",    "/templates/{id}/tags",       BODY_NONE, e2b_tags_list),
     CONTROL("GET",    "/templates/{id}/files/{hash}", BODY_NONE, e2b_template_files),
-    { "PUT", "/e2b/templates/{id}/files/{hash}", AUTH_NONE, BODY_STREAM, e2b_template_upload,
+    { "PUT", "/e2b/templates/{id}/files/{hash}", e2b_upload_auth, BODY_STREAM, e2b_template_upload,
       &e2b_upload_sink },
     CONTROL("POST",   "/v2/templates/{id}/builds/{build}",      BODY_JSON, e2b_build_start),
     CONTROL("GET",    "/templates/{id}/builds/{build}/status",  BODY_NONE, e2b_build_status),
@@ -88,29 +91,29 @@ static const struct route routes[] = {
     CONTROL("GET",    "/volumes",                   BODY_NONE, e2b_volume_list),
     CONTROL("GET",    "/volumes/{id}",              BODY_NONE, e2b_volume_get),
     CONTROL("DELETE", "/volumes/{id}",              BODY_NONE, e2b_volume_delete),
-    /* by a volume's own token */
-    ENVD("GET",    "/volumecontent/{id}/dir",       BODY_NONE, e2b_content_list),
-    ENVD("POST",   "/volumecontent/{id}/dir",       BODY_RAW,  e2b_content_make_dir),
-    ENVD("GET",    "/volumecontent/{id}/path",      BODY_NONE, e2b_content_stat),
-    ENVD("PATCH",  "/volumecontent/{id}/path",      BODY_JSON, e2b_content_change),
-    ENVD("DELETE", "/volumecontent/{id}/path",      BODY_NONE, e2b_content_remove),
-    ENVD("GET",    "/volumecontent/{id}/file",      BODY_NONE, e2b_content_read),
-    { "PUT", "/e2b/volumecontent/{id}/file", AUTH_NONE, BODY_STREAM, e2b_content_write, &e2b_content_sink },
+    CONTENT("GET",    "/dir", BODY_NONE, e2b_content_list),
+    CONTENT("POST",   "/dir", BODY_RAW,  e2b_content_make_dir),
+    CONTENT("GET",    "/path", BODY_NONE, e2b_content_stat),
+    CONTENT("PATCH",  "/path", BODY_JSON, e2b_content_change),
+    CONTENT("DELETE", "/path", BODY_NONE, e2b_content_remove),
+    CONTENT("GET",    "/file", BODY_NONE, e2b_content_read),
+    { "PUT", "/e2b/volumecontent/{id}/file", caller_by_volume_token, BODY_STREAM, e2b_content_write,
+      &e2b_content_sink },
 
-    ENVD("GET",  "/health",                        BODY_NONE, e2b_health),
+    { "GET", "/e2b/health", auth_none, BODY_NONE, e2b_health, NULL },
     ENVD("GET",  "/envs",                          BODY_NONE, envd_envs),
     ENVD("GET",  "/metrics",                       BODY_NONE, envd_metrics),
-    ENVD("GET",  "/files",                         BODY_NONE, envd_files_get),
     ENVD("POST", "/files/compose",                 BODY_JSON, envd_files_compose),
-    { "POST", "/e2b/files", AUTH_NONE, BODY_STREAM, envd_files_post, &envd_files_sink },
-    { "GET",  "/files",     AUTH_NONE, BODY_NONE,   envd_files_get,  NULL },
-    { "POST", "/files",     AUTH_NONE, BODY_STREAM, envd_files_post, &envd_files_sink },
+    { "GET",  "/e2b/files", caller_by_link_to_read,  BODY_NONE,   envd_files_get,  NULL },
+    { "POST", "/e2b/files", caller_by_link_to_write, BODY_STREAM, envd_files_post, &envd_files_sink },
+    { "GET",  "/files",     caller_by_link_to_read,  BODY_NONE,   envd_files_get,  NULL },
+    { "POST", "/files",     caller_by_link_to_write, BODY_STREAM, envd_files_post, &envd_files_sink },
     ENVD("POST", "/process.Process/Start",         BODY_RAW,  envd_process_start),
     ENVD("POST", "/process.Process/Connect",       BODY_RAW,  envd_process_connect),
     ENVD("POST", "/process.Process/List",          BODY_RAW,  envd_process_list),
     ENVD("POST", "/process.Process/Update",        BODY_RAW,  envd_process_update),
     ENVD("POST", "/process.Process/SendInput",     BODY_RAW,  envd_process_input),
-    { "POST", "/e2b/process.Process/StreamInput", AUTH_NONE, BODY_STREAM, envd_process_stream_input,
+    { "POST", "/e2b/process.Process/StreamInput", caller_by_token, BODY_STREAM, envd_process_stream_input,
       &envd_input_sink },
     ENVD("POST", "/process.Process/CloseStdin",    BODY_RAW,  envd_process_close_stdin),
     ENVD("POST", "/process.Process/SendSignal",    BODY_RAW,  envd_process_signal),

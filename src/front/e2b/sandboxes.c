@@ -264,9 +264,7 @@ int e2b_sandbox_get(struct request *req, struct err *err)
 
 int e2b_health(struct request *req, struct err *err)
 {
-    _cleanup_(envd_leave) struct envd envd = { 0 };
-    if (!request_header(req, "E2b-Sandbox-Id"))
-        return reply_empty(req);
-    int r = envd_enter(req, false, &envd, err);
-    return r < 0 ? r : r > 0 ? 0 : reply_empty(req);
+    const char *id = request_header(req, "E2b-Sandbox-Id");
+    int r = id ? envd_look(req, id, err) : 0;
+    return r < 0 ? r : reply_empty(req);
 }

@@ -54,19 +54,17 @@ static bool matches(struct request *req, const char *op, const char *id)
            CRYPTO_memcmp(given, right.data, right.len) == 0;
 }
 
-int signature_check(struct request *req, const struct sandbox *s, const char *op, struct err *err)
+int signature_check(struct request *req, const char *id, const char *op, struct err *err)
 {
     const char *token = request_header(req, "X-Access-Token");
     const char *expires = uri_param(&req->uri, "signature_expiration");
     if (token)
-        return token_is(req->core, ENVD_TOKEN, s->id, token)
+        return token_is(req->core, ENVD_TOKEN, id, token)
                    ? 0
                    : err_fail(err, FAIL_UNAUTHORIZED, "invalid access token");
-    if (e2b_is_open(s))
-        return 0;
     if (!uri_param(&req->uri, "signature"))
         return err_fail(err, FAIL_UNAUTHORIZED, "missing signature query parameter");
-    if (!matches(req, op, s->id))
+    if (!matches(req, op, id))
         return err_fail(err, FAIL_UNAUTHORIZED, "invalid signature");
     if (expires && strtoll(expires, NULL, 10) < clock_now_ms() / 1000)
         return err_fail(err, FAIL_UNAUTHORIZED, "signature is already expired");

@@ -6,7 +6,7 @@
 
 /* May this request read ("read") or write ("write") files of the sandbox? It brings the token, or
  * a signature in its query. -EACCES, unauthorized. */
-int signature_check(struct request *req, const struct sandbox *s, const char *op, struct err *err);
+int signature_check(struct request *req, const char *id, const char *op, struct err *err);
 /* Find the sandbox that a link without an id is signed for: clients make such links where all
  * sandboxes have one address (E2B_SANDBOX_URL), and only the signature tells them apart. Each
  * sandbox there is costs a hash, so all callers share a budget of hashes: -EBUSY,

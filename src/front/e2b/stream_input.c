@@ -72,7 +72,7 @@ static int sink_begin(struct request *req, struct err *err)
     if (!in)
         return err_set(err, ENOMEM, "cannot allocate a stream");
     in->envelopes = (struct envelopes)ENVELOPES_INIT;
-    int r = envd_enter(req, true, &in->envd, err);
+    int r = envd_enter(req, &in->envd, err);
     if (r >= 0)
         r = connect_begin_stream(req, &in->call, err);
     if (r < 0) {

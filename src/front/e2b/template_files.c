@@ -69,7 +69,7 @@ int e2b_template_files(struct request *req, struct err *err)
 
 /* ---- the other end of the link ---- */
 
-static int check_link(const struct request *req, const char **ret_owner, struct err *err)
+static int check_link(struct request *req, struct err *err)
 {
     char subject[192];
     const char *team = uri_param(&req->uri, "team"), *until = uri_param(&req->uri, "until");
@@ -81,17 +81,21 @@ static int check_link(const struct request *req, const char **ret_owner, struct 
         return err_fail(err, FAIL_UNAUTHORIZED, "this is not a link for uploads");
     if (strtoll(until, NULL, 10) < clock_now_ms() / 1000)
         return err_fail(err, FAIL_UNAUTHORIZED, "the link for uploads has expired");
-    *ret_owner = team;
-    return 0;
+    (void)snprintf(req->owner, sizeof(req->owner), "%s", team);
+    req->authorized = true;
+    return request_known(req, team, err);
+}
+
+int e2b_upload_auth(struct request *req, struct err *err)
+{
+    int r = check_link(req, err);
+    return r < 0 ? request_stranger(req, r, err) : r;
 }
 
 static int sink_begin(struct request *req, struct err *err)
 {
-    const char *owner = NULL;
     struct upload *up = NULL;
-    int r = check_link(req, &owner, err);
-    if (r >= 0)
-        r = upload_begin(req->core, owner, req->args[1], &up, err);
+    int r = upload_begin(req->core, req->owner, req->args[1], &up, err);
     req->sink = up;
     return r;
 }

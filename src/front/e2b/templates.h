@@ -36,6 +36,7 @@ void e2b_build_body_done(struct e2b_build_body *body);
 
 /* template_files.c */
 extern const struct route_sink e2b_upload_sink;
+int e2b_upload_auth(struct request *req, struct err *err); /* by the link itself */
 int e2b_template_files(struct request *req, struct err *err);
 int e2b_template_upload(struct request *req, struct err *err);
 

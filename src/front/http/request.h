@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "core/core.h"
 #include "front/http/dialect.h"
@@ -49,8 +50,10 @@ struct request {
     const struct route *route;
     const char *args[ROUTE_ARGS_MAX]; /* what the braces of the route took */
     char owner[OWNER_MAX];            /* the team that it is for */
-    bool admin;                       /* by the operator: may look after every team */
-    bool for_team;                    /* an admin named the team (X-Warren-Team) */
+    char
+        subject[ID_SIZE]; /* what a caller without a key proved to have the right to; "": nothing */
+    bool admin;           /* by the operator: may look after every team */
+    bool for_team;        /* an admin named the team (X-Warren-Team) */
     char id[REQUEST_ID_MAX];
     struct buf body;
     /* "sandbox ID" or "process N": an earlier try made it and was cut before it answered; empty
@@ -106,6 +109,8 @@ int request_headers_with(const struct request *req, const char *prefix, request_
 /* Says that the caller is known by `who`: a key, or the thing that a token opens. The server
  * does so for keys, a dialect for its tokens. -EAGAIN: `who` has too many connections. */
 int request_known(struct request *req, const char *who, struct err *err);
+/* Says that the caller is nobody known; r, or -EAGAIN if too many such are here. */
+int request_stranger(struct request *req, int r, struct err *err);
 bool request_accepts(const struct request *req, const char *type);
 
 /* ---- query parameters: strict, each failure is invalid_query ---- */

@@ -1,6 +1,6 @@
 /* route - which handler a method and a path lead to.
  *
- * The table is the API: method, pattern, what the caller must be, what the body is. A pattern
+ * The table is the API: method, pattern, how the caller is known, what the body is. A pattern
  * part in braces takes any one segment that is not empty. A path that is there under other
  * methods only is told apart from one that is not there at all; HEAD goes where GET goes. */
 #pragma once
@@ -16,7 +16,6 @@ struct request;
 #define ROUTE_ARGS_MAX 4
 #define ROUTE_ALLOW_MAX 64
 
-enum route_auth { AUTH_NONE, AUTH_KEY };
 enum route_body { BODY_NONE, BODY_JSON, BODY_RAW, BODY_STREAM };
 
 /* Where a body goes that is too large to be kept: begin before the first byte, then write; the
@@ -34,7 +33,9 @@ struct route_sink {
 struct route {
     const char *method;
     const char *pattern;
-    enum route_auth auth;
+    /* Who asks, by the head alone, before any of the body is read: 0, or why that one may not. It also says under
+     * which name the connection counts (request_known, request_stranger). */
+    int (*auth)(struct request *req, struct err *err);
     enum route_body body;
     /* 0 when it replied; else the failure becomes the reply. -ECANCELED: the client is gone. */
     int (*handle)(struct request *req, struct err *err);
@@ -42,6 +43,10 @@ struct route {
 };
 
 enum route_found { ROUTE_FOUND, ROUTE_OTHER_METHOD, ROUTE_UNKNOWN };
+
+/* The two that every dialect may use; in server_admit.c. auth_key also fills req->owner and req->admin. */
+int auth_key(struct request *req, struct err *err);
+int auth_none(struct request *req, struct err *err);
 
 /* On ROUTE_FOUND fills *ret_route and args (borrowed from uri); on ROUTE_OTHER_METHOD fills
  * `allow` as the header wants it. */

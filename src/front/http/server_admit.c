@@ -46,10 +46,15 @@ int request_known(struct request *req, const char *who, struct err *err)
     return r < 0 ? have_no_room(req, true, err) : 0;
 }
 
-static int take_room(struct request *req, struct err *err)
+int request_stranger(struct request *req, int r, struct err *err)
 {
-    int r = connections_work(req->endpoint->connections, &req->con->seat, 0);
-    return r < 0 ? have_no_room(req, false, err) : 0;
+    bool room = connections_work(req->endpoint->connections, &req->con->seat, 0) >= 0;
+    return room ? r : have_no_room(req, false, err);
+}
+
+int auth_none(struct request *req, struct err *err)
+{
+    return request_stranger(req, 0, err);
 }
 
 /* ---- who asks ---- */
@@ -102,8 +107,9 @@ static int check_rate(struct endpoint *ep, struct request *req, const char *key,
                     "this key has made too many requests; try again in %u s", s.retry_s);
 }
 
-static int check_key(struct endpoint *ep, struct request *req, struct err *err)
+static int check_key(struct request *req, struct err *err)
 {
+    struct endpoint *ep = req->endpoint;
     const char *text =
         auth_key_text(request_header(req, "Authorization"), request_header(req, "X-API-Key"));
     struct key key;
@@ -118,7 +124,7 @@ static int check_key(struct endpoint *ep, struct request *req, struct err *err)
         req->admin = true;
         return request_known(req, "", err);
     }
-    int r = take_room(req, err);
+    int r = request_stranger(req, 0, err);
     if (r < 0)
         return r;
     const struct sockaddr *from = ep->admin ? NULL : (struct sockaddr *)&req->con->peer;
@@ -128,6 +134,15 @@ static int check_key(struct endpoint *ep, struct request *req, struct err *err)
     return err_fail(err, FAIL_UNAUTHORIZED,
                     text ? "this key is not known or was revoked"
                          : "a key is needed: 'Authorization: Bearer KEY'");
+}
+
+int auth_key(struct request *req, struct err *err)
+{
+    int r = check_key(req, err);
+    if (r < 0)
+        return r;
+    req->authorized = true;
+    return take_team(req, err);
 }
 
 static size_t body_max(const struct route *route)
@@ -164,7 +179,7 @@ static int answer_options(struct request *req, struct err *err)
     return reply_empty(req);
 }
 
-static const struct route options_route = { "OPTIONS",      "*", AUTH_NONE, BODY_NONE,
+static const struct route options_route = { "OPTIONS",      "*", auth_none, BODY_NONE,
                                             answer_options, NULL };
 
 static int find_route(struct request *req, const char *method, struct err *err)
@@ -196,32 +211,19 @@ int server_admit(struct endpoint *ep, struct request *req, const char *method, s
     int r = check_head(req, err);
     if (r >= 0)
         r = find_route(req, method, err);
-    if (r < 0 || req->route->auth != AUTH_KEY) {
-        struct err full = ERR_INIT;
-        if (take_room(req, &full) < 0) {
-            *err = full;
-            r = -EAGAIN;
-        }
-    }
+    if (r < 0)
+        return request_stranger(req, r, err);
+    r = req->route->auth(req, err);
     if (r < 0)
         return r;
-    if (req->route->auth == AUTH_KEY) {
-        r = check_key(ep, req, err);
-        if (r < 0)
-            return r;
-        req->authorized = true;
-        r = take_team(req, err);
-        if (r < 0)
-            return r;
-    }
     req->body.max = body_max(req->route);
     if (server_announced_length(req) > req->body.max)
         return server_too_large(req, err);
     if (req->route->body == BODY_STREAM) {
         r = req->route->sink->begin(req, err);
         req->sink_open = r >= 0;
-        /* A route without a key that begins an upload has checked the caller by other means,
-         * such as a signature. */
+        /* A route for everyone that begins an upload has checked the caller by other means, such as a
+         * token of the one that it leads to. */
         if (r >= 0 && !connections_known(&req->con->seat))
             r = request_known(req, req->route->pattern, err);
     }

@@ -86,13 +86,13 @@ static void sink_end(struct request *req)
 static const struct route_sink sink = { sink_begin, sink_write, sink_end, NULL };
 
 static const struct route routes[] = {
-    { "GET", "/ok", AUTH_NONE, BODY_NONE, say_ok, NULL },
-    { "POST", "/json/{x}", AUTH_NONE, BODY_JSON, say_ok, NULL },
-    { "GET", "/fail", AUTH_NONE, BODY_NONE, say_taken, NULL },
-    { "GET", "/quiet", AUTH_NONE, BODY_NONE, fail_without_a_word, NULL },
-    { "GET", "/hang", AUTH_NONE, BODY_NONE, wait_for_hangup, NULL },
-    { "GET", "/stream", AUTH_NONE, BODY_NONE, stream_three, NULL },
-    { "PUT", "/sink", AUTH_NONE, BODY_STREAM, say_ok, &sink },
+    { "GET", "/ok", auth_none, BODY_NONE, say_ok, NULL },
+    { "POST", "/json/{x}", auth_none, BODY_JSON, say_ok, NULL },
+    { "GET", "/fail", auth_none, BODY_NONE, say_taken, NULL },
+    { "GET", "/quiet", auth_none, BODY_NONE, fail_without_a_word, NULL },
+    { "GET", "/hang", auth_none, BODY_NONE, wait_for_hangup, NULL },
+    { "GET", "/stream", auth_none, BODY_NONE, stream_three, NULL },
+    { "PUT", "/sink", auth_none, BODY_STREAM, say_ok, &sink },
 };
 
 static int put_error(struct request *req, const struct err *err)
