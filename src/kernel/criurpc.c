@@ -259,7 +259,8 @@ static int converse(const struct criurpc *c, int sock, int pidfd, unsigned type,
     if (!space)
         return err_set(err, ENOMEM, "out of memory");
     int r = send_request(sock, c, type);
-    if (r < 0)
+    if (r < 0 && r != -EPIPE &&
+        r != -ECONNRESET) /* with these it has ended: it is not there to answer */
         return err_set(err, -r, "cannot ask CRIU");
     for (;;) {
         struct answer a;
