@@ -36,7 +36,7 @@ static void check_request(const struct head *sent, const struct way *way)
 
 static void take_request(const char *p, size_t n)
 {
-    static const struct plates none;
+    static const struct own_names none;
     const struct way_map map = { "localhost", &none, n & 1 };
     struct way way;
     _cleanup_(buf_done) struct buf out = BUF_INIT(4 * HEAD_MAX);

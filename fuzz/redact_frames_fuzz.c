@@ -2,15 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/blot_frames.h"
+#include "net/redact_frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 /* Made once: that takes longer than reading any input. */
-static struct blot_words *secret(void)
+static struct redact_words *secret(void)
 {
-    static struct blot_words *w;
-    if (!w && (!(w = blot_words_new()) || blot_words_add(w, "secret", 6) < 0))
+    static struct redact_words *w;
+    if (!w && (!(w = redact_words_new()) || redact_words_add(w, "secret", 6) < 0))
         abort();
     return w;
 }
@@ -58,16 +58,16 @@ static void check_frames(const struct buf *out)
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     struct buf out = BUF_INIT(1 << 20);
-    struct blot_frames f = { 0 };
-    struct blot b;
+    struct redact_frames f = { 0 };
+    struct redact b;
     size_t piece = n ? 1 + p[0] % 16 : 1;
-    if (blot_init(&b, secret()) < 0)
+    if (redact_init(&b, secret()) < 0)
         abort();
     int r = 0;
     for (size_t at = 1; at < n && r >= 0; at += piece)
-        r = blot_frames_take(&f, &b, (const char *)p + at, n - at < piece ? n - at : piece, &out);
+        r = redact_frames_take(&f, &b, (const char *)p + at, n - at < piece ? n - at : piece, &out);
     check_frames(&out);
-    blot_done(&b);
+    redact_done(&b);
     buf_done(&out);
     return 0;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/blot.h"
+#include "net/redact.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
@@ -16,17 +16,17 @@ static bool same_text(const char *a, const char *b, size_t n)
     return true;
 }
 
-static void feed(struct blot_words *w, const char *p, size_t n, size_t piece, struct buf *out)
+static void feed(struct redact_words *w, const char *p, size_t n, size_t piece, struct buf *out)
 {
-    struct blot b;
-    if (blot_init(&b, w) < 0)
+    struct redact b;
+    if (redact_init(&b, w) < 0)
         abort();
     for (size_t at = 0; at < n; at += piece)
-        if (blot_take(&b, p + at, n - at < piece ? n - at : piece, out) < 0)
+        if (redact_take(&b, p + at, n - at < piece ? n - at : piece, out) < 0)
             abort();
-    if (blot_end(&b, out) < 0)
+    if (redact_end(&b, out) < 0)
         abort();
-    blot_done(&b);
+    redact_done(&b);
 }
 
 /* Whether the secret shows in another case or backwards, if it is long enough to be looked for
@@ -52,13 +52,13 @@ static bool shows_loosely(const struct buf *out, const char *secret, size_t len)
 struct secret {
     char text[32];
     size_t len;
-    struct blot_words *words;
+    struct redact_words *words;
 };
 
-static struct blot_words *words_of(const char *secret, size_t len)
+static struct redact_words *words_of(const char *secret, size_t len)
 {
-    struct blot_words *w = blot_words_new();
-    if (!w || blot_words_add(w, secret, len) < 0 || blot_words_add(w, "pa55", 4) < 0)
+    struct redact_words *w = redact_words_new();
+    if (!w || redact_words_add(w, secret, len) < 0 || redact_words_add(w, "pa55", 4) < 0)
         abort();
     return w;
 }
@@ -140,6 +140,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     expand(p, n, s, &text);
     check(s, &text, piece);
     buf_done(&text);
-    blot_words_unref(own.words);
+    redact_words_unref(own.words);
     return 0;
 }

@@ -1,4 +1,4 @@
-"""A server that says back what it was asked, in many coats: what a secret must not be seen through."""
+"""A server that says back what it was asked, in many forms: what a secret must not be seen through."""
 import base64
 import gzip
 import hashlib
@@ -8,7 +8,7 @@ import re
 import threading
 import urllib.parse
 
-COATS = {
+FORMS = {
     "raw": lambda t: t,
     "base64": lambda t: base64.b64encode(t.encode()).decode(),
     "urlsafe": lambda t: base64.urlsafe_b64encode(t.encode()).decode(),
@@ -84,8 +84,8 @@ class Echo:
     def answer(self, s, f, head, body):
         what = head.split()[1].split("?")[0].rsplit("/", 1)[-1]
         carried = (re.search(r"(?im)^(?:authorization|x-api-key): (.*)\r$", head) or ["", ""])[1]
-        if what in COATS:
-            return self.say(s, COATS[what](head).encode("latin-1" if what.startswith("utf-16") else "utf-8"), f"X-Echo: {carried}\r\n{carried}: x\r\n" if " " not in carried else "")
+        if what in FORMS:
+            return self.say(s, FORMS[what](head).encode("latin-1" if what.startswith("utf-16") else "utf-8"), f"X-Echo: {carried}\r\n{carried}: x\r\n" if " " not in carried else "")
         if what == "chunks":
             s.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             for c in head.encode():

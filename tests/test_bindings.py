@@ -109,7 +109,7 @@ def entries(api, box):
 
 def test_the_hosts_own_name_carries_the_secret_and_no_echo_shows_it(api, box, echo, value):
     before = len(echo.seen)
-    paths = [*echo_kit.COATS, "chunks", "close"]
+    paths = [*echo_kit.FORMS, "chunks", "close"]
     urls = [a for p in paths for a in ("-o", f"/tmp/echo-{p}", "-D", f"/tmp/head-{p}", f"https://{HOST}/v1/{p}", "--next", "-sS")][:-2]
     api.out(box, ["curl", "-sS", "--max-time", "60", *urls])
     heads = [h for h, _ in echo.seen[before:]]
@@ -193,8 +193,8 @@ def test_each_form_reaches_the_server_and_nobody_else(api, box, echo, value, pat
     import base64
     import urllib.parse
     wanted = carried.format(value, quoted=urllib.parse.quote(value, safe="-._~"), basic=base64.b64encode(f"me:{value}".encode()).decode())
-    for coat in ("raw", "base64", "json", "percent"):
-        target = f"/{path}/{coat}" + ("?a=1&k=mine" if path == "query" else "")
+    for form in ("raw", "base64", "json", "percent"):
+        target = f"/{path}/{form}" + ("?a=1&k=mine" if path == "query" else "")
         said = curl(api, box, f"https://{HOST}{target}", "-i", "-H", "X-Api-Key: mine", "-H", "Authorization: Basic bWluZQ==")
         assert wanted in echo.seen[-1][0], echo.seen[-1]
         assert hidden(said, value) and "***" in said

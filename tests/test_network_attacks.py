@@ -86,11 +86,11 @@ def own_addresses():
 
 
 def test_addresses_that_are_nobodys_business(api, box, wide, world):
-    """Under any rules: private, link-local, shared, metadata, multicast, this machine, in every coat. At once."""
+    """Under any rules: private, link-local, shared, metadata, multicast, this machine, in every form. At once."""
     v4 = ["10.213.77.1", "172.29.213.1", "192.168.213.1", "100.127.213.1", "169.254.213.1", "169.254.169.254", "100.100.100.200", "192.0.0.192", "168.63.129.16",
           "0.0.0.1", "224.213.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255", "198.51.100.200", "203.0.113.250", world.shut, world.host]
     v6 = ["fd00:ec2::254", "fdab:213::1", "fe80::213%lo", "ff02::1%lo", "ff0e::213", "2001:db8:ffff::1", "100::1", "::2", "2001::1"]
-    v6 += [f"{coat}{a}" for a in ("10.213.77.1", "169.254.169.254", world.host) for coat in ("::ffff:", "64:ff9b::", "::")]
+    v6 += [f"{form}{a}" for a in ("10.213.77.1", "169.254.169.254", world.host) for form in ("::ffff:", "64:ff9b::", "::")]
     v6 += ["2002:7f00:1::", "2002:a9fe:a9fe::", "2002:ad5:4d01::", "64:ff9b:1::a9fe:a9fe"]
     places = [a for a in [*v4, *v6, *own_addresses()] if not a.startswith("127.") and a != "::1"]
     for who in (box, wide):

@@ -1,4 +1,4 @@
-#include "broker/wash.h"
+#include "broker/answer_redact.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 /* ---- heads ---- */
 
 /* Each text by itself: what is found must not reach over a line's end. */
-static int put_clean(struct buf *out, struct text t, struct blot_words *words)
+static int put_clean(struct buf *out, struct text t, struct redact_words *words)
 {
     size_t at = out->len;
     int r = buf_append(out, t.p, t.n);
-    return r < 0 ? r : blot_whole(words, out->data + at, t.n);
+    return r < 0 ? r : redact_whole(words, out->data + at, t.n);
 }
 
 static bool stays_behind(const struct head *h, const struct head_field *f,
-                         const struct wash_head *how)
+                         const struct answer_redact_head *how)
 {
     if (head_is_hop(h, f->name) || text_is(f->name, "Alt-Svc") ||
         (how->hides && text_is(f->name, "Sec-WebSocket-Extensions")))
@@ -25,10 +25,11 @@ static bool stays_behind(const struct head *h, const struct head_field *f,
     return how->inner && text_is(f->name, "Strict-Transport-Security");
 }
 
-static int put_field(const struct head_field *f, const struct wash_head *how, struct buf *out)
+static int put_field(const struct head_field *f, const struct answer_redact_head *how,
+                     struct buf *out)
 {
     /* A length was read as a number, and is no place for a secret. */
-    struct blot_words *words = text_is(f->name, "Content-Length") ? NULL : how->words;
+    struct redact_words *words = text_is(f->name, "Content-Length") ? NULL : how->words;
     int r = put_clean(out, f->name, words);
     if (r >= 0)
         r = buf_append(out, ": ", 2);
@@ -37,7 +38,7 @@ static int put_field(const struct head_field *f, const struct wash_head *how, st
     return r < 0 ? r : buf_append(out, "\r\n", 2);
 }
 
-int wash_head(const struct head *h, const struct wash_head *how, struct buf *out)
+int answer_redact_head(const struct head *h, const struct answer_redact_head *how, struct buf *out)
 {
     bool chunked = how->chunks && (h->body == BODY_CHUNKED || h->body == BODY_UNTIL_END);
     int r = buf_printf(out, "HTTP/1.1 %03u ", h->status);
@@ -60,32 +61,33 @@ int wash_head(const struct head *h, const struct wash_head *how, struct buf *out
 
 /* ---- bodies ---- */
 
-int wash_start(struct wash *w, enum body_kind kind, uint64_t length, struct blot_words *words,
-               bool chunks)
+int answer_redact_start(struct answer_redact *w, enum body_kind kind, uint64_t length,
+                        struct redact_words *words, bool chunks)
 {
-    wash_done(w);
-    *w = (struct wash){ .over = kind == BODY_EMPTY,
-                        .chunks = chunks && (kind == BODY_CHUNKED || kind == BODY_UNTIL_END) };
+    answer_redact_done(w);
+    *w = (struct answer_redact){ .over = kind == BODY_EMPTY,
+                                 .chunks =
+                                     chunks && (kind == BODY_CHUNKED || kind == BODY_UNTIL_END) };
     body_start(&w->body, kind, length);
-    return blot_init(&w->blot, words);
+    return redact_init(&w->redact, words);
 }
 
-int wash_start_socket(struct wash *w, struct blot_words *words, bool frames)
+int answer_redact_start_socket(struct answer_redact *w, struct redact_words *words, bool frames)
 {
-    int r = wash_start(w, BODY_UNTIL_END, 0, words, false);
+    int r = answer_redact_start(w, BODY_UNTIL_END, 0, words, false);
     if (r >= 0 && frames)
         w->frames = calloc(1, sizeof(*w->frames));
     return r < 0 ? r : frames && !w->frames ? -ENOMEM : 0;
 }
 
-void wash_done(struct wash *w)
+void answer_redact_done(struct answer_redact *w)
 {
-    blot_done(&w->blot);
+    redact_done(&w->redact);
     free(w->frames);
     w->frames = NULL;
 }
 
-static int put_chunk(struct wash *w, const struct buf *clean, struct buf *out)
+static int put_chunk(struct answer_redact *w, const struct buf *clean, struct buf *out)
 {
     int r = 0;
     if (clean->len && w->chunks)
@@ -98,7 +100,7 @@ static int put_chunk(struct wash *w, const struct buf *clean, struct buf *out)
 }
 
 /* What of these bytes is the body's goes behind what is pending. */
-static int take_clean(struct wash *w, const char *p, size_t n, size_t *ret_used,
+static int take_clean(struct answer_redact *w, const char *p, size_t n, size_t *ret_used,
                       struct buf *pending)
 {
     _cleanup_(buf_done) struct buf clean = BUF_INIT(CLEAN_MAX);
@@ -107,7 +109,7 @@ static int take_clean(struct wash *w, const char *p, size_t n, size_t *ret_used,
     if (w->frames) {
         *ret_used = n;
         w->passed += n;
-        return blot_frames_take(w->frames, &w->blot, p, n, pending);
+        return redact_frames_take(w->frames, &w->redact, p, n, pending);
     }
     while (at < n && !w->over && r >= 0) {
         struct text data;
@@ -118,12 +120,12 @@ static int take_clean(struct wash *w, const char *p, size_t n, size_t *ret_used,
         if (r >= 0 && data.n && w->kept)
             r = buf_append(w->kept, data.p, data.n);
         else if (r >= 0 && data.n)
-            r = blot_take(&w->blot, data.p, data.n, &clean);
+            r = redact_take(&w->redact, data.p, data.n, &clean);
     }
     *ret_used = at;
     w->passed += at;
     if (r >= 0 && w->over)
-        r = blot_end(&w->blot, &clean);
+        r = redact_end(&w->redact, &clean);
     return r < 0 ? r : put_chunk(w, &clean, pending);
 }
 
@@ -134,7 +136,7 @@ static int take(void *arg, const struct flow_ends *ends, const char *p, size_t n
 
 static int take_end(void *arg, const struct flow_ends *ends)
 {
-    struct wash *w = arg;
+    struct answer_redact *w = arg;
     size_t none = 0;
     if (w->body.kind != BODY_UNTIL_END)
         return -ECONNRESET;
@@ -142,8 +144,8 @@ static int take_end(void *arg, const struct flow_ends *ends)
     return take_clean(w, "", 0, &none, ends->pending);
 }
 
-enum flow_state wash_run(struct wash *w, struct sock *from, struct buf *early, struct sock *to,
-                         struct buf *pending)
+enum flow_state answer_redact_run(struct answer_redact *w, struct sock *from, struct buf *early,
+                                  struct sock *to, struct buf *pending)
 {
     static const struct flow_ops ops = { take, take_end };
     const struct flow_ends ends = { from, early, to, pending };

@@ -1,4 +1,4 @@
-#include "broker/wash.h"
+#include "broker/answer_redact.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -10,27 +10,27 @@
 #define WORD "s3cr3t-word"
 #define STARS "***********"
 
-static struct blot_words *words(void)
+static struct redact_words *words(void)
 {
-    struct blot_words *w = blot_words_new();
+    struct redact_words *w = redact_words_new();
     CHECK(w);
-    CHECK_OK(blot_words_add(w, WORD, strlen(WORD)));
+    CHECK_OK(redact_words_add(w, WORD, strlen(WORD)));
     return w;
 }
 
-static void check_head(const char *in, const struct wash_head *how, const char *want)
+static void check_head(const char *in, const struct answer_redact_head *how, const char *want)
 {
     _cleanup_(buf_done) struct buf out = BUF_INIT(65536);
     struct head h;
     CHECK_OK(head_answer(in, strlen(in), false, &h));
-    CHECK_OK(wash_head(&h, how, &out));
+    CHECK_OK(answer_redact_head(&h, how, &out));
     CHECK_STR(out.data, want);
 }
 
 TEST(a_head_is_clean_and_says_how_its_body_ends)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words();
-    struct wash_head how = { .words = w, .hides = true, .keep = true, .chunks = true };
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words();
+    struct answer_redact_head how = { .words = w, .hides = true, .keep = true, .chunks = true };
     check_head("HTTP/1.0 200 " WORD "\r\nX-" WORD ": a " WORD "\r\nContent-Length: 3\r\n"
                "Connection: X-Hop\r\nX-Hop: 1\r\nAlt-Svc: h3\r\n\r\n",
                &how,
@@ -51,32 +51,32 @@ static enum flow_state pass(enum body_kind kind, const char *in, size_t piece, b
 {
     int from[2], to[2];
     struct sock in_sock, out_sock;
-    struct wash w = { 0 };
+    struct answer_redact w = { 0 };
     struct buf early = BUF_INIT(65536), pending = BUF_INIT(65536);
     enum flow_state s = FLOW_WAIT_FROM;
-    struct blot_words *found = words();
+    struct redact_words *found = words();
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, from), 0);
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, to), 0);
     sock_init(&in_sock, NULL, from[0], NULL);
     sock_init(&out_sock, NULL, to[0], NULL);
-    CHECK_OK(wash_start(&w, kind, strlen(in), found, chunks));
+    CHECK_OK(answer_redact_start(&w, kind, strlen(in), found, chunks));
     for (size_t at = 0, n = strlen(in); at < n && s == FLOW_WAIT_FROM; at += piece) {
         CHECK_OK(fd_write_full(from[1], in + at, n - at < piece ? n - at : piece));
-        s = wash_run(&w, &in_sock, &early, &out_sock, &pending);
+        s = answer_redact_run(&w, &in_sock, &early, &out_sock, &pending);
     }
     (void)close(from[1]);
     if (s == FLOW_WAIT_FROM)
-        s = wash_run(&w, &in_sock, &early, &out_sock, &pending);
+        s = answer_redact_run(&w, &in_sock, &early, &out_sock, &pending);
     (void)close(to[0]);
     char got[4096];
     for (ssize_t n; (n = read(to[1], got, sizeof(got))) > 0;)
         CHECK_OK(buf_append(out, got, (size_t)n));
     (void)close(to[1]);
     (void)close(from[0]);
-    wash_done(&w);
+    answer_redact_done(&w);
     buf_done(&early);
     buf_done(&pending);
-    blot_words_unref(found);
+    redact_words_unref(found);
     return s;
 }
 

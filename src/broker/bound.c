@@ -23,11 +23,11 @@ static int write_pair(const struct binding *b, struct buf *pair, struct buf *pac
     return r < 0 ? r : base64_encode(pair->data, pair->len, packed);
 }
 
-/* The value, and what goes out in its place: an echo may put that into another coat. */
-static int hide(struct blot_words *words, const struct binding *b)
+/* The value, and what goes out in its place: an echo may put that into another form. */
+static int hide(struct redact_words *words, const struct binding *b)
 {
-    _cleanup_(buf_wipe) struct buf first = BUF_INIT(4 * BLOT_WORD_MAX),
-                                   second = BUF_INIT(4 * BLOT_WORD_MAX);
+    _cleanup_(buf_wipe) struct buf first = BUF_INIT(4 * REDACT_WORD_MAX),
+                                   second = BUF_INIT(4 * REDACT_WORD_MAX);
     int r = 0;
     if (!sends(b) || !b->value)
         return 0;
@@ -39,10 +39,10 @@ static int hide(struct blot_words *words, const struct binding *b)
         r = credential_percent(&first, b->value, b->n_value);
     }
     if (r >= 0)
-        r = blot_words_add(words, b->value, b->n_value);
+        r = redact_words_add(words, b->value, b->n_value);
     if (r >= 0)
-        r = blot_words_add_behind(words, first.data, first.len, known);
-    return r < 0 ? r : blot_words_add_behind(words, second.data, second.len, (known * 8 + 5) / 6);
+        r = redact_words_add_behind(words, first.data, first.len, known);
+    return r < 0 ? r : redact_words_add_behind(words, second.data, second.len, (known * 8 + 5) / 6);
 }
 
 /* Too long to be found again, or for a server: it is as if it had none. */
@@ -63,7 +63,7 @@ int bound_new(const char *packed, size_t n, struct bound **ret_bound, struct err
     int r = bindings_unpack(packed, n, &b->bindings, err);
     if (r < 0)
         return r;
-    b->words = blot_words_new();
+    b->words = redact_words_new();
     if (!b->words)
         return err_set(err, ENOMEM, "out of memory");
     for (size_t i = 0; i < b->bindings.n; i++) {
@@ -92,7 +92,7 @@ void bound_unref(struct bound *b)
     if (!b || --b->refs > 0)
         return;
     bindings_done(&b->bindings);
-    blot_words_unref(b->words);
+    redact_words_unref(b->words);
     free(b);
 }
 

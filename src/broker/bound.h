@@ -8,14 +8,14 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "net/binding.h"
-#include "net/blot.h"
+#include "net/redact.h"
 
-#define BOUND_VALUE_MAX (BLOT_WORD_MAX / 3) /* in a query each byte may be three */
+#define BOUND_VALUE_MAX (REDACT_WORD_MAX / 3) /* in a query each byte may be three */
 
 struct bound {
     unsigned refs;
     struct bindings bindings;
-    struct blot_words *words; /* every value that may be sent to somebody */
+    struct redact_words *words; /* every value that may be sent to somebody */
 };
 
 /* As net/binding.h packs them. -EINVAL, -E2BIG: nothing may go out with these. */

@@ -425,7 +425,7 @@ void preview_done(struct preview *p)
     while (p->clients)
         client_close(p->clients);
     parked_done(&p->parked);
-    plates_done(&p->plates);
+    own_names_done(&p->own_names);
 }
 
 void preview_answer(struct preview *p, const struct broker_answer *answer, int fd)

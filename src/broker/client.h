@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/loop.h"
-#include "broker/plates.h"
+#include "broker/own_names.h"
 #include "broker/ask.h"
 #include "broker/crowd.h"
 #include "broker/line.h"
@@ -21,7 +21,7 @@ struct preview {
     struct loop *loop;
     struct link *link;
     const char *domain;
-    struct plates plates;
+    struct own_names own_names;
     struct asks asks;
     struct parked parked;
     struct crowd busy;   /* clients at a sandbox's port */

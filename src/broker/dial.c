@@ -161,8 +161,8 @@ static int greet(struct dial *d)
     if (up->kind == PROXY_HTTPS) {
         char address[ADDRESS_TEXT_SIZE];
         loop_remove(e->loop, &d->watch);
-        int r = veil_begin(&e->veils, e->loop, e->config.trust, up->host,
-                           address_text(&way->at[way->leg], address), take_fd(d->fd), &d->fd);
+        int r = tls_client_begin(&e->tls_clients, e->loop, e->config.trust, up->host,
+                                 address_text(&way->at[way->leg], address), take_fd(d->fd), &d->fd);
         if (r < 0)
             return r;
     }

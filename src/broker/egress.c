@@ -350,7 +350,7 @@ void egress_free(struct egress *e)
     for (size_t i = 0; i < ARRAY_LEN(e->networks); i++)
         while (e->networks[i])
             egress_end(e, e->networks[i]->id);
-    veils_close(&e->veils);
+    tls_clients_close(&e->tls_clients);
     lane_shelf_done(&e->shelf);
     own_done(&e->own);
     free(e);

@@ -6,7 +6,7 @@
 #include "broker/lane.h"
 #include "broker/own.h"
 #include "broker/resolver.h"
-#include "broker/veil.h"
+#include "broker/tls_client.h"
 #include "broker/tally.h"
 #include "broker/unresolved.h"
 #include "broker/who.h"
@@ -60,7 +60,7 @@ struct egress {
     struct egress_config config;
     struct resolver resolver;
     struct lane_shelf shelf;
-    struct veils veils;
+    struct tls_clients tls_clients;
     size_t n_flows; /* of datagrams, of all sandboxes */
     struct own own;
     uint64_t last_flow;

@@ -39,7 +39,7 @@ void errand_drop(struct tap *t)
         upstream_close(t->up);
         t->up = NULL;
     }
-    wash_done(&t->res);
+    answer_redact_done(&t->res);
     buf_wipe(&t->request);
     buf_wipe(&t->gathered);
     t->net->n_gathered -= t->n_gathered;
@@ -269,12 +269,12 @@ static int fill_answer(struct tap *t)
 
 static int put_head(struct tap *t, const struct head *h)
 {
-    struct wash_head how = { .words = t->bound->words,
-                             .hides = t->hides,
-                             .keep = t->keep,
-                             .chunks = !t->plain,
-                             .inner = t->inner };
-    int r = wash_head(h, &how, &t->out);
+    struct answer_redact_head how = { .words = t->bound->words,
+                                      .hides = t->hides,
+                                      .keep = t->keep,
+                                      .chunks = !t->plain,
+                                      .inner = t->inner };
+    int r = answer_redact_head(h, &how, &t->out);
     t->head_bytes += h->size;
     buf_drop_front(&t->up->in, h->size);
     return r;
@@ -290,7 +290,7 @@ static int start_tunnel(struct tap *t, const struct head *h)
     flow_start(&t->req, BODY_UNTIL_END, 0);
     t->req.passed = before;
     if (r >= 0)
-        r = wash_start_socket(&t->res, t->bound->words, t->hides);
+        r = answer_redact_start_socket(&t->res, t->bound->words, t->hides);
     t->state = TAP_TUNNEL;
     return r < 0 ? r : 1;
 }
@@ -317,7 +317,7 @@ static int start_answer(struct tap *t, const struct head *h)
     uint64_t length = h->length;
     int r = put_head(t, h);
     if (r >= 0)
-        r = wash_start(&t->res, kind, length, t->bound->words, !t->plain);
+        r = answer_redact_start(&t->res, kind, length, t->bound->words, !t->plain);
     t->answered = true;
     return r < 0 ? r : 1;
 }
@@ -395,7 +395,7 @@ int errand_step(struct tap *t)
         return flush(&t->sock, &t->out);
     if (t->answer != BINDING_FULL)
         return errand_answer_step(t);
-    r = flow_result(wash_run(&t->res, &t->up->sock, &t->up->in, &t->sock, &t->out));
+    r = flow_result(answer_redact_run(&t->res, &t->up->sock, &t->up->in, &t->sock, &t->out));
     return r > 0 ? finish(t) : r;
 }
 
@@ -413,7 +413,7 @@ static int tunnel_in(struct tap *t, struct upstream *u)
 {
     if (!may(t, ALLOT_RECEIVED, &t->res.most))
         return flush(&t->sock, &t->out);
-    enum flow_state s = wash_run(&t->res, &u->sock, &u->in, &t->sock, &t->out);
+    enum flow_state s = answer_redact_run(&t->res, &u->sock, &u->in, &t->sock, &t->out);
     return flow_tunnelled(s, &t->sock, &t->res_ended);
 }
 

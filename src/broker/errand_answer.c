@@ -79,13 +79,13 @@ int errand_answer_head(struct tap *t, const struct head *h)
     uint64_t length = h->length;
     buf_drop_front(&t->up->in, h->size);
     buf_wipe(&t->gathered);
-    int r = wash_start(&t->res, kind, length, NULL, false);
+    int r = answer_redact_start(&t->res, kind, length, NULL, false);
     t->res.kept = &t->gathered;
     t->answered = true;
     return r < 0 ? r : 1;
 }
 
-/* The JSON as our library writes it, secrets blotted out. NULL: the body is not JSON, or is not
+/* The JSON as our library writes it, secrets hidden. NULL: the body is not JSON, or is not
  * once they are. */
 static char *write_anew(const struct tap *t)
 {
@@ -100,8 +100,8 @@ static char *write_anew(const struct tap *t)
     if (!text)
         return NULL;
     size_t n = strlen(text);
-    v = blot_whole(t->bound->words, text, n) < 0 ? NULL
-                                                 : json_loadb(text, n, JSON_DECODE_ANY, NULL);
+    v = redact_whole(t->bound->words, text, n) < 0 ? NULL
+                                                   : json_loadb(text, n, JSON_DECODE_ANY, NULL);
     if (!v) {
         explicit_bzero(text, n);
         free(text);
@@ -114,7 +114,7 @@ static char *write_anew(const struct tap *t)
 int errand_answer_step(struct tap *t)
 {
     size_t before = t->gathered.len;
-    int r = flow_result(wash_run(&t->res, &t->up->sock, &t->up->in, &t->sock, &t->out));
+    int r = flow_result(answer_redact_run(&t->res, &t->up->sock, &t->up->in, &t->sock, &t->out));
     if (r < 0 || t->gathered.len > TAP_JSON_MAX || errand_keep(t, t->gathered.len - before) < 0)
         return tap_reply(t, TAP_WITHHELD);
     if (r == 0)

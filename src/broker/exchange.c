@@ -177,7 +177,7 @@ static int reach_inside(struct client *c, const struct head *h)
 
 int exchange_begin(struct client *c, const struct head *h)
 {
-    struct way_map map = { c->p->domain, &c->p->plates, c->sock.ssl != NULL };
+    struct way_map map = { c->p->domain, &c->p->own_names, c->sock.ssl != NULL };
     c->is_head = text_is(h->method, "HEAD");
     c->keep = h->keep_alive && h->minor == 1;
     c->upgrade = rewrite_upgrades(h);

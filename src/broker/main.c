@@ -144,7 +144,7 @@ static void on_name(void *arg, const void *msg, int fd)
     struct broker *b = arg;
     if (fd >= 0)
         (void)close(fd);
-    plates_learn(&b->preview.plates, msg);
+    own_names_learn(&b->preview.own_names, msg);
 }
 
 static void on_limits(void *arg, const void *msg, int fd)

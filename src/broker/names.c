@@ -15,7 +15,7 @@
 #include "broker/bound.h"
 #include "broker/detour.h"
 #include "broker/egress_private.h"
-#include "broker/road.h"
+#include "broker/route_check.h"
 #include "broker/tap.h"
 #include "net/dns.h"
 
@@ -227,7 +227,7 @@ static void on_looked_up(struct lookup *l, const struct dns_answer *a)
         const struct address *to = &a->addresses[i];
         if (!policy_place_open(&limits, to))
             continue;
-        if (!detour_needed(j->net, to) && !road_worth(to))
+        if (!detour_needed(j->net, to) && !route_check_worth(to))
             away++;
         else if (pins_add(j->net->pins, j->q.name, to, now, now + PIN_MS) == 0)
             good[n++] = *to;

@@ -1,4 +1,4 @@
-#include "broker/plates.h"
+#include "broker/own_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +11,24 @@
 
 #define LOG_MODULE "preview"
 
-struct plate {
-    struct plate *next;
+struct own_name {
+    struct own_name *next;
     char name[HOST_SIZE];
     char sandbox[ID_SIZE];
     unsigned port;
 };
 
-static struct plate *const *slot_of(const struct plates *all, const char *name)
+static struct own_name *const *slot_of(const struct own_names *all, const char *name)
 {
-    struct plate *const *at = &all->buckets[hash_text(name) % PLATES_BUCKETS];
+    struct own_name *const *at = &all->buckets[hash_text(name) % OWN_NAMES_BUCKETS];
     while (*at && strcmp((*at)->name, name) != 0)
         at = &(*at)->next;
     return at;
 }
 
-static void forget(struct plates *all, const char *name)
+static void forget(struct own_names *all, const char *name)
 {
-    struct plate **at = (struct plate **)(uintptr_t)slot_of(all, name), *a = *at;
+    struct own_name **at = (struct own_name **)(uintptr_t)slot_of(all, name), *a = *at;
     if (!a)
         return;
     *at = a->next;
@@ -36,7 +36,7 @@ static void forget(struct plates *all, const char *name)
     free(a);
 }
 
-void plates_learn(struct plates *all, const struct broker_name *msg)
+void own_names_learn(struct own_names *all, const struct broker_name *msg)
 {
     char name[HOST_SIZE];
     size_t n = strnlen(msg->name, sizeof(msg->name));
@@ -45,7 +45,7 @@ void plates_learn(struct plates *all, const struct broker_name *msg)
     forget(all, name);
     if (msg->port == 0 || !id_valid(msg->sandbox))
         return;
-    struct plate *a = calloc(1, sizeof(*a));
+    struct own_name *a = calloc(1, sizeof(*a));
     if (!a) {
         log_error("no memory for a name; it leads nowhere name=%s", name);
         return;
@@ -53,17 +53,17 @@ void plates_learn(struct plates *all, const struct broker_name *msg)
     memcpy(a->name, name, sizeof(name));
     memcpy(a->sandbox, msg->sandbox, ID_SIZE);
     a->port = msg->port;
-    *(struct plate **)(uintptr_t)slot_of(all, name) = a;
+    *(struct own_name **)(uintptr_t)slot_of(all, name) = a;
     all->n++;
 }
 
-bool plates_find(const struct plates *all, const char *host, size_t n, char ret_id[ID_SIZE],
-                 unsigned *ret_port)
+bool own_names_find(const struct own_names *all, const char *host, size_t n, char ret_id[ID_SIZE],
+                    unsigned *ret_port)
 {
     char name[HOST_SIZE];
     if (all->n == 0 || host_canon(host, preview_name_len(host, n), name) < 0)
         return false;
-    const struct plate *a = *slot_of(all, name);
+    const struct own_name *a = *slot_of(all, name);
     if (!a)
         return false;
     memcpy(ret_id, a->sandbox, ID_SIZE);
@@ -71,11 +71,11 @@ bool plates_find(const struct plates *all, const char *host, size_t n, char ret_
     return true;
 }
 
-void plates_done(struct plates *all)
+void own_names_done(struct own_names *all)
 {
-    for (size_t i = 0; i < PLATES_BUCKETS; i++)
+    for (size_t i = 0; i < OWN_NAMES_BUCKETS; i++)
         while (all->buckets[i]) {
-            struct plate *a = all->buckets[i];
+            struct own_name *a = all->buckets[i];
             all->buckets[i] = a->next;
             free(a);
         }

@@ -1,4 +1,4 @@
-/* plates - the names of clients' own that lead to ports of sandboxes, as warrend told them.
+/* own_names - the names of clients' own that lead to ports of sandboxes, as warrend told them.
  *
  * A copy in memory: a broker that starts anew is told all of them again. */
 #pragma once
@@ -7,19 +7,19 @@
 
 #include "base/id.h"
 
-#define PLATES_BUCKETS 1024
+#define OWN_NAMES_BUCKETS 1024
 
 struct broker_name;
-struct plate;
+struct own_name;
 
-struct plates {
-    struct plate *buckets[PLATES_BUCKETS];
+struct own_names {
+    struct own_name *buckets[OWN_NAMES_BUCKETS];
     size_t n;
 };
 
 /* What warrend said of a name; what makes no sense is left out. */
-void plates_learn(struct plates *all, const struct broker_name *msg);
+void own_names_learn(struct own_names *all, const struct broker_name *msg);
 /* Host as a client sent it: a port behind it does not count. */
-bool plates_find(const struct plates *all, const char *host, size_t n, char ret_id[ID_SIZE],
-                 unsigned *ret_port);
-void plates_done(struct plates *all);
+bool own_names_find(const struct own_names *all, const char *host, size_t n, char ret_id[ID_SIZE],
+                    unsigned *ret_port);
+void own_names_done(struct own_names *all);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "broker/detour.h"
-#include "broker/road.h"
+#include "broker/route_check.h"
 #include "broker/tap_private.h"
 #include "broker/trust.h"
 
@@ -119,7 +119,7 @@ static void on_looked_up(struct lookup *l, const struct dns_answer *a)
     struct tap *t = container_of(l, struct tap, lookup);
     t->n_addresses = 0;
     for (size_t i = 0; a && i < a->n_addresses && t->n_addresses < TAP_ADDRESSES_MAX; i++)
-        if (detour_needed(t->net, &a->addresses[i]) || road_worth(&a->addresses[i]))
+        if (detour_needed(t->net, &a->addresses[i]) || route_check_worth(&a->addresses[i]))
             t->addresses[t->n_addresses++] = a->addresses[i];
     if (t->n_addresses == 0 && l->type == DNS_A &&
         lookup_begin(l, &t->net->egress->resolver, t->host, DNS_AAAA, on_looked_up) >= 0)

@@ -28,7 +28,7 @@ static bool is_credential(const struct head_field *f)
     return proof_is_key((struct text){ v.p + 7, v.n - 7 });
 }
 
-/* More HTTP, in another coat: its fields nobody would have looked at. */
+/* More HTTP, in another form: its fields nobody would have looked at. */
 static bool is_http(struct text protocols)
 {
     bool first = true; /* byte of an entry */

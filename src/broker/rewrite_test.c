@@ -18,7 +18,7 @@ static char *sent_on(const char *request, const char *mask, struct way *way)
     struct buf out = BUF_INIT(sizeof(text) - 1);
     struct rewrite how = { .peer = "192.0.2.1", .host = mask, .near = near };
     CHECK_OK(head_request(request, strlen(request), &head));
-    static const struct plates none;
+    static const struct own_names none;
     const struct way_map map = { "localhost", &none, false };
     CHECK_OK(way_find(&head, &map, way));
     way_rewrite(way, &how);

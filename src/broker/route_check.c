@@ -1,4 +1,4 @@
-#include "broker/road.h"
+#include "broker/route_check.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ static bool leads_to(const struct address *to)
     return !none;
 }
 
-bool road_worth(const struct address *to)
+bool route_check_worth(const struct address *to)
 {
     /* Places that are there for all to reach: the roots of DNS. */
     static const uint8_t v4[4] = { 198, 41, 0, 4 };

@@ -1,5 +1,5 @@
 /* In namespaces of its own, with routes as it needs them. */
-#include "broker/road.h"
+#include "broker/route_check.h"
 
 #include <net/if.h>
 #include <net/route.h>
@@ -45,11 +45,11 @@ static int inside(void)
     s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (loopback_up(s) < 0)
         return 77;
-    if (!road_worth(&v4) || !road_worth(&v6))
+    if (!route_check_worth(&v4) || !route_check_worth(&v6))
         return 1; /* neither is better */
     if (route_v4(s) < 0)
         return 77;
-    return road_worth(&v4) && road_worth(&mapped) && !road_worth(&v6) ? 0 : 2;
+    return route_check_worth(&v4) && route_check_worth(&mapped) && !route_check_worth(&v6) ? 0 : 2;
 }
 
 TEST(a_family_without_a_way_is_not_worth_telling_where_the_other_has_one)

@@ -6,7 +6,7 @@
 #include "broker/parked.h"
 #include "broker/sock.h"
 #include "broker/tap.h"
-#include "broker/wash.h"
+#include "broker/answer_redact.h"
 
 struct credential;
 
@@ -66,7 +66,7 @@ struct tap {
     struct buf gathered;
     size_t n_gathered; /* bytes of its body that are in memory, here or in the request */
     struct flow req;
-    struct wash res;
+    struct answer_redact res;
     bool hides; /* the answer is searched for secrets */
     enum binding_answer answer;
     unsigned status;           /* of an answer held back until it is complete */

@@ -1,5 +1,5 @@
 /* A tap between a client of ours and a real server under TLS, in a process of its own. The server says
- * what it got, in several coats. */
+ * what it got, in several forms. */
 #include "broker/tap.h"
 
 #include <arpa/inet.h>
@@ -86,7 +86,7 @@ static size_t hear(SSL *ssl, char *got, size_t size)
 static void answer(SSL *ssl, const char *got, size_t n)
 {
     char head[256];
-    struct buf coat = BUF_INIT(1 << 20);
+    struct buf encoded = BUF_INIT(1 << 20);
     if (strstr(got, "GET /gzip")) {
         say_text(ssl, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx");
     } else if (strstr(got, "GET /chunks")) {
@@ -112,16 +112,16 @@ static void answer(SSL *ssl, const char *got, size_t n)
         (void)SSL_shutdown(ssl);
         _exit(0);
     } else {
-        CHECK_OK(base64_encode(got, n, &coat));
+        CHECK_OK(base64_encode(got, n, &encoded));
         (void)snprintf(head, sizeof(head),
                        "HTTP/1.1 302 Go %s\r\nLocation: https://evil.test/?k=%s\r\n"
                        "Content-Length: %zu\r\n\r\n",
-                       VALUE, VALUE, n + coat.len);
+                       VALUE, VALUE, n + encoded.len);
         say_text(ssl, head);
         say(ssl, got, n);
-        say(ssl, coat.data, coat.len);
+        say(ssl, encoded.data, encoded.len);
     }
-    buf_done(&coat);
+    buf_done(&encoded);
 }
 
 static _Noreturn void serve(int fd, SSL *ssl)

@@ -1,4 +1,4 @@
-#include "broker/veil.h"
+#include "broker/tls_client.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -14,7 +14,7 @@
 #include "broker/sock.h"
 #include "broker/trust.h"
 
-#define LOG_MODULE "veil"
+#define LOG_MODULE "tls"
 #define PIECE (16 * 1024) /* one record of TLS */
 
 struct half {
@@ -23,33 +23,33 @@ struct half {
     bool done;          /* and the other side knows */
 };
 
-struct veil {
+struct tls_client {
     struct loop *loop;
-    struct veil *next, **at;
+    struct tls_client *next, **at;
     struct later later;
-    struct sock plain, coated;
+    struct sock plain, secured;
     struct half out, in; /* to the world, and back */
     bool closed;
 };
 
-static void veil_free(struct later *l)
+static void tls_client_free(struct later *l)
 {
-    free(container_of(l, struct veil, later));
+    free(container_of(l, struct tls_client, later));
 }
 
-static void veil_close(struct veil *v)
+static void tls_client_close(struct tls_client *v)
 {
     if (v->closed)
         return;
     v->closed = true;
     sock_close(&v->plain);
-    sock_close(&v->coated);
+    sock_close(&v->secured);
     buf_done(&v->out.pending);
     buf_done(&v->in.pending);
     *v->at = v->next;
     if (v->next)
         v->next->at = v->at;
-    loop_defer(v->loop, &v->later, veil_free);
+    loop_defer(v->loop, &v->later, tls_client_free);
 }
 
 /* As far as it goes: what to wait for on each side, or below zero. */
@@ -82,45 +82,47 @@ static int run_half(struct half *h, struct sock *from, struct sock *to, uint32_t
     return 0;
 }
 
-static void say_why(const struct veil *v)
+static void say_why(const struct tls_client *v)
 {
-    long why = v->coated.ssl ? SSL_get_verify_result(v->coated.ssl) : X509_V_OK;
-    if (!v->coated.ssl || SSL_is_init_finished(v->coated.ssl))
+    long why = v->secured.ssl ? SSL_get_verify_result(v->secured.ssl) : X509_V_OK;
+    if (!v->secured.ssl || SSL_is_init_finished(v->secured.ssl))
         return;
     log_warn("a proxy was left: TLS with it could not be begun err=\"%s\"",
              why == X509_V_OK ? "it broke off" : X509_verify_cert_error_string(why));
 }
 
-static void step(struct veil *v)
+static void step(struct tls_client *v)
 {
-    uint32_t plain = 0, coated = 0;
-    int r = run_half(&v->out, &v->plain, &v->coated, &plain, &coated);
+    uint32_t plain = 0, secured = 0;
+    int r = run_half(&v->out, &v->plain, &v->secured, &plain, &secured);
     if (r == 0)
-        r = run_half(&v->in, &v->coated, &v->plain, &coated, &plain);
-    if (v->coated.write_needs_in) /* it is writable all the while, which would keep the loop busy */
-        coated = (coated & ~(uint32_t)EPOLLOUT) | EPOLLIN;
+        r = run_half(&v->in, &v->secured, &v->plain, &secured, &plain);
+    if (v->secured
+            .write_needs_in) /* it is writable all the while, which would keep the loop busy */
+        secured = (secured & ~(uint32_t)EPOLLOUT) | EPOLLIN;
     if (v->out.done)
         plain |= EPOLLPRI; /* never comes, but keeps it in the loop: a hangup is told */
     if (r == 0 && !(v->out.done && v->in.done) && sock_want(&v->plain, plain) == 0 &&
-        sock_want(&v->coated, coated) == 0)
+        sock_want(&v->secured, secured) == 0)
         return;
     if (r < 0)
         say_why(v);
-    veil_close(v);
+    tls_client_close(v);
 }
 
 static void on_plain(struct watch *w, uint32_t events)
 {
-    struct veil *v = container_of(container_of(w, struct sock, watch), struct veil, plain);
+    struct tls_client *v =
+        container_of(container_of(w, struct sock, watch), struct tls_client, plain);
     if (v->out.done && (events & EPOLLHUP))
-        veil_close(v); /* nobody is there to read any more */
+        tls_client_close(v); /* nobody is there to read any more */
     else
         step(v);
 }
 
-static void on_coated(struct watch *w, uint32_t events)
+static void on_secured(struct watch *w, uint32_t events)
 {
-    step(container_of(container_of(w, struct sock, watch), struct veil, coated));
+    step(container_of(container_of(w, struct sock, watch), struct tls_client, secured));
 }
 
 static SSL *new_ssl(struct trust *trust, const char *host, const char *address, int fd)
@@ -136,10 +138,10 @@ static SSL *new_ssl(struct trust *trust, const char *host, const char *address, 
     return NULL;
 }
 
-int veil_begin(struct veils *veils, struct loop *loop, struct trust *trust, const char *host,
-               const char *address, int fd, int *ret_fd)
+int tls_client_begin(struct tls_clients *tls_clients, struct loop *loop, struct trust *trust,
+                     const char *host, const char *address, int fd, int *ret_fd)
 {
-    struct veil *v = calloc(1, sizeof(*v));
+    struct tls_client *v = calloc(1, sizeof(*v));
     SSL *ssl = v ? new_ssl(trust, host, address, fd) : NULL;
     int pair[2];
     if (!ssl || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
@@ -151,15 +153,15 @@ int veil_begin(struct veils *veils, struct loop *loop, struct trust *trust, cons
     v->loop = loop;
     v->out.pending = v->in.pending = (struct buf)BUF_INIT(PIECE);
     sock_init(&v->plain, loop, pair[0], on_plain);
-    sock_init(&v->coated, loop, fd, on_coated);
-    v->coated.ssl = ssl;
-    v->next = veils->first;
-    v->at = &veils->first;
+    sock_init(&v->secured, loop, fd, on_secured);
+    v->secured.ssl = ssl;
+    v->next = tls_clients->first;
+    v->at = &tls_clients->first;
     if (v->next)
         v->next->at = &v->next;
-    veils->first = v;
+    tls_clients->first = v;
     if (sock_want(&v->plain, EPOLLIN) < 0) {
-        veil_close(v);
+        tls_client_close(v);
         (void)close(pair[1]);
         return -ENOMEM;
     }
@@ -167,8 +169,8 @@ int veil_begin(struct veils *veils, struct loop *loop, struct trust *trust, cons
     return 0;
 }
 
-void veils_close(struct veils *veils)
+void tls_clients_close(struct tls_clients *tls_clients)
 {
-    while (veils->first)
-        veil_close(veils->first);
+    while (tls_clients->first)
+        tls_client_close(tls_clients->first);
 }

@@ -46,7 +46,7 @@ int way_find(const struct head *h, const struct way_map *map, struct way *ret_wa
     if (!preview_host_plain(host, n)) /* a server inside could read the rest as another host */
         return -EINVAL;
     bool by_host = preview_host(host, n, map->domain, r.sandbox, &r.port);
-    bool by_alias = !by_host && plates_find(map->plates, host, n, r.sandbox, &r.port);
+    bool by_alias = !by_host && own_names_find(map->own_names, host, n, r.sandbox, &r.port);
     r.by_headers = !by_host && !by_alias && find_by_headers(h, &r);
     bool named = by_host || by_alias || r.by_headers;
     r.api = !named && preview_is_api(host, n, map->domain);

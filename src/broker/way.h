@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/id.h"
-#include "broker/plates.h"
+#include "broker/own_names.h"
 #include "broker/rewrite.h"
 #include "net/head.h"
 #include "wire/broker.h"
@@ -27,7 +27,7 @@ struct way {
 /* What names lead where; tls: how the client came. */
 struct way_map {
     const char *domain;
-    const struct plates *plates;
+    const struct own_names *own_names;
     bool tls;
 };
 

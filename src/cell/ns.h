@@ -14,12 +14,13 @@
 #include "base/err.h"
 #include "kernel/cgroup.h"
 
-struct ns_host; /* what all cells share: init's binary, the filter, the furniture of /dev */
+struct
+    ns_host; /* what all cells share: init's binary, the filter, what each sees of /dev, /proc and /sys */
 
-/* `furniture` is a directory of root's; small filesystems are mounted in it in the caller's mount
+/* `shared` is a directory of root's; small filesystems are mounted in it in the caller's mount
  * namespace, which must be private. It becomes the working directory, and must stay it: a cell's child
  * starts there and needs no right to walk the way. */
-int ns_host_new(const char *init_path, const char *furniture, struct ns_host **ret_host,
+int ns_host_new(const char *init_path, const char *shared, struct ns_host **ret_host,
                 struct err *err);
 void ns_host_free(struct ns_host *host);
 DEFINE_FREEP(struct ns_host *, ns_host_free)

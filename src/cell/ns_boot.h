@@ -10,7 +10,7 @@
 #include "cell/ns.h"
 
 #define NS_BOOT_PATH "/proc/sys/kernel/random/boot_id" /* inside */
-#define NS_BOOT_DIR "boots"         /* of the furniture: files of each cell, by its id */
+#define NS_BOOT_DIR "boots"         /* of the shared directory: files of each cell, by its id */
 #define NS_BOOT_SHOWN "boots-shown" /* the same read-only, for those that never change */
 #define NS_BOOT_SIZE 37             /* 36 characters and the NUL */
 #define NS_STAT_PATH "/proc/stat"   /* inside */

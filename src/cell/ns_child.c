@@ -156,7 +156,7 @@ static int loopback_up(struct err *err)
 }
 
 /* Nothing can be mounted on a tree that is not attached (before Linux 6.15), so each part first hangs
- * in a directory of the furniture, our working directory; it is moved from there with all that is
+ * in a directory of the shared directory, our working directory; it is moved from there with all that is
  * on it. */
 static int hang(int mount, const char *hook, struct err *err)
 {

@@ -117,7 +117,7 @@ static void find_masks(struct ns_host *h)
     }
 }
 
-/* ---- the furniture: one small filesystem with a /dev and the masks, shared by all cells ---- */
+/* ---- the shared directory: one small filesystem with a /dev and the masks, shared by all cells ---- */
 
 struct node {
     const char *name;
@@ -153,7 +153,8 @@ static int make_dev(int dev, struct err *err)
 static int open_in(int dir, const char *name, struct err *err)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? err_set(err, errno, "cannot open the furniture's '%s'", name) : fd;
+    return fd < 0 ? err_set(err, errno, "cannot open '%s' in the shared device directory", name)
+                  : fd;
 }
 
 /* A small filesystem mounted at `name`, filled by `fill`, then read-only for good: a cell's copy
@@ -171,7 +172,7 @@ static int furnish(int base, const char *name, const char *size, uint64_t attrs,
     if (r < 0)
         return r;
     if (mkdirat(base, name, 0755) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot make the furniture's '%s'", name);
+        return err_set(err, errno, "cannot make '%s' in the shared device directory", name);
     return mount_place_at(fs, base, name, err);
 }
 
@@ -204,7 +205,7 @@ static int make_cache(int base, struct err *err)
     return r < 0 ? r : mount_place_at(fs, base, "cache", err);
 }
 
-static int make_furniture(const char *path, struct err *err)
+static int make_shared(const char *path, struct err *err)
 {
     _cleanup_fd_ int base = open_in(AT_FDCWD, path, err);
     if (base < 0)
@@ -213,7 +214,7 @@ static int make_furniture(const char *path, struct err *err)
                                          "cache", NS_BOOT_DIR, NS_BOOT_SHOWN };
     for (size_t i = 0; i < ARRAY_LEN(hooks); i++) /* where a cell's child assembles its parts */
         if (mkdirat(base, hooks[i], 0711) < 0 && errno != EEXIST)
-            return err_set(err, errno, "cannot make the furniture");
+            return err_set(err, errno, "cannot make the shared device directory");
     int r = furnish(base, "dev", "64k", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, make_dev, err);
     if (r == 0)
         r = furnish(base, NS_SHOW_DIR, NS_SHOW_SIZE,
@@ -261,7 +262,7 @@ static uint64_t contents_id(int fd)
     return id;
 }
 
-int ns_host_new(const char *init_path, const char *furniture, struct ns_host **ret_host,
+int ns_host_new(const char *init_path, const char *shared, struct ns_host **ret_host,
                 struct err *err)
 {
     _cleanup_(ns_host_freep) struct ns_host *h = calloc(1, sizeof(*h));
@@ -278,9 +279,9 @@ int ns_host_new(const char *init_path, const char *furniture, struct ns_host **r
     if (r == 0)
         r = seal_init(init_path, &h->init_fd, err);
     if (r == 0)
-        r = make_furniture(furniture, err);
-    if (r == 0 && chdir(furniture) < 0)
-        r = err_set(err, errno, "cannot enter '%s'", furniture);
+        r = make_shared(shared, err);
+    if (r == 0 && chdir(shared) < 0)
+        r = err_set(err, errno, "cannot enter '%s'", shared);
     if (r < 0)
         return r;
     h->boots = open_in(AT_FDCWD, NS_BOOT_DIR, err);

@@ -10,7 +10,7 @@ struct sock_fprog;
 
 #define NS_MASKS_MAX 64
 #define NS_PATH_SIZE 96
-#define NS_OWN_SYS "own-sys" /* of the furniture: where a cell's child hangs its /sys */
+#define NS_OWN_SYS "own-sys" /* of the shared directory: where a cell's child hangs its /sys */
 
 enum ns_mask_kind {
     NS_HIDE_DIR,  /* an empty directory over it */
@@ -21,8 +21,8 @@ enum ns_mask_kind {
 
 struct ns_mask {
     enum ns_mask_kind kind;
-    const char *path;        /* below the furniture: "proc/kcore" */
-    char over[NS_PATH_SIZE]; /* of the furniture: what lies over it; or "" */
+    const char *path;        /* below the shared directory: "proc/kcore" */
+    char over[NS_PATH_SIZE]; /* of the shared directory: what lies over it; or "" */
 };
 
 /* The keeper's three words to the child, some with descriptors. With the last come those that `has` says, in this order:

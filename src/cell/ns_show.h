@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-#define NS_SHOW_DIR "masks"       /* of the furniture */
+#define NS_SHOW_DIR "masks"       /* of the shared directory */
 #define NS_SHOW_SIZE "64m"        /* some 60 small files a cpu, a page each */
 #define NS_SHOW_EMPTY "empty"     /* there: an empty directory, */
 #define NS_SHOW_NOTHING "nothing" /* an empty file, */

@@ -191,11 +191,12 @@ static int make_socket(const struct config *c, struct err *err)
 
 static int make_ns_host(const struct config *c, struct ns_host **ret_ns, struct err *err)
 {
-    char furniture[PATH_MAX + 16];
-    (void)snprintf(furniture, sizeof(furniture), "%s/furniture", c->run_path);
-    if (mkdir(furniture, 0711) < 0 && errno != EEXIST) /* a cell's child walks through it */
-        return err_set(err, errno, "cannot make '%s'", furniture);
-    return ns_host_new(c->init_path, furniture, ret_ns, err);
+    char shared[PATH_MAX + 16];
+    /* The name is of earlier versions, whose cells may still run. */
+    (void)snprintf(shared, sizeof(shared), "%s/furniture", c->run_path);
+    if (mkdir(shared, 0711) < 0 && errno != EEXIST) /* a cell's child walks through it */
+        return err_set(err, errno, "cannot make '%s'", shared);
+    return ns_host_new(c->init_path, shared, ret_ns, err);
 }
 
 static void raise_fence(struct keeper *k)

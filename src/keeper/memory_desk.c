@@ -19,7 +19,7 @@
 #include "kernel/cgroup.h"
 #include "kernel/mount.h"
 
-#define CACHE "cache" /* of the furniture, our working directory */
+#define CACHE "cache" /* of the shared directory, our working directory */
 #define RUN "/run"
 #define ROOM_SHARE 3 /* a cell's memory may take this part of what is free */
 

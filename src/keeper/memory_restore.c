@@ -54,7 +54,7 @@
 #define LOG_MODULE "memory"
 #define IDS_COUNT 65536u
 #define MACHINE_ID_LEN 32
-#define STAGE "own-dev" /* directories of the furniture, our working directory */
+#define STAGE "own-dev" /* directories of the shared directory, our working directory */
 #define ROOT "root"
 #define STATUS_MAX 4096
 #define PIDS_TEXT_MAX 262144
@@ -66,7 +66,7 @@ struct story {
     int userns, program;
     struct meta meta;
     struct park_note note;
-    char at[PATH_MAX]; /* the furniture */
+    char at[PATH_MAX]; /* the shared directory */
 };
 
 static void story_done(struct story *s)
@@ -196,7 +196,7 @@ static int put_volume(struct story *s, size_t i, const struct meta_mount *one, s
 static int enter_mounts(struct story *s, struct err *err)
 {
     if (!getcwd(s->at, sizeof(s->at)))
-        return err_set(err, errno, "cannot find the furniture");
+        return err_set(err, errno, "cannot find the shared device directory");
     int r = memory_own_mounts(err);
     return r < 0 ? r : storage_reopen(s->k->storage, err);
 }

@@ -183,11 +183,11 @@ static enum address_kind look_up(const struct special *table, size_t n, const ui
 enum address_kind address_kind_of(const struct address *a)
 {
     struct address inner;
-    bool coat = address_inner(a, &inner);
-    const uint8_t *bytes = coat ? inner.bytes : a->bytes;
-    if (coat && a->bytes[0] == 0 && a->bytes[1] == 0) /* compatible: routed nowhere */
+    bool wrapped = address_inner(a, &inner);
+    const uint8_t *bytes = wrapped ? inner.bytes : a->bytes;
+    if (wrapped && a->bytes[0] == 0 && a->bytes[1] == 0) /* compatible: routed nowhere */
         return ADDRESS_NEVER;
-    if (coat || a->bits == V4)
+    if (wrapped || a->bits == V4)
         return look_up(specials_v4, ARRAY_LEN(specials_v4), bytes, ADDRESS_PUBLIC);
     if (a->bits == V6)
         return look_up(specials_v6, ARRAY_LEN(specials_v6), bytes, ADDRESS_NEVER);
@@ -230,11 +230,11 @@ int range_parse(const char *p, size_t n, struct range *ret)
     struct range r = { .prefix = 0 };
     if (address_parse(p, len, &r.net) < 0)
         return -EINVAL;
-    bool coat = r.net.bits == V4 && memchr(p, ':', len);
+    bool wrapped = r.net.bits == V4 && memchr(p, ':', len);
     int prefix = r.net.bits;
     if (slash) {
-        prefix = read_prefix(slash + 1, n - len - 1, coat ? V6 : r.net.bits);
-        if (coat) /* a range of mapped addresses is a range of IPv4 ones, or more than that */
+        prefix = read_prefix(slash + 1, n - len - 1, wrapped ? V6 : r.net.bits);
+        if (wrapped) /* a range of mapped addresses is a range of IPv4 ones, or more than that */
             prefix = prefix < MAPPED_PREFIX ? -EINVAL : prefix - MAPPED_PREFIX;
     }
     if (prefix < 0)

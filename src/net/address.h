@@ -1,7 +1,7 @@
 /* address - an IPv4 or IPv6 address as a value, ranges of them, and what kind of place one is.
  *
- * An IPv4 address in IPv6's mapped coat is that IPv4 address from the start, so nobody compares two
- * spellings of one place. Other coats (translated, 6to4) stay IPv6, and address_inner looks
+ * An IPv4 address in IPv6's mapped form is that IPv4 address from the start, so nobody compares two
+ * spellings of one place. Other forms (translated, 6to4) stay IPv6, and address_inner looks
  * beneath them. Text is read strictly: no octal, hex or short forms. Pure functions. */
 #pragma once
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  *
  * A binding names a secret (or a literal), the host, methods and paths it is for, and how a request
  * carries it. What decides is the path in one spelling: one that two servers could read differently
- * (dots as segments in any coat, bytes that do not belong there) fits nothing. Three forms of one
+ * (dots as segments in any form, bytes that do not belong there) fits nothing. Three forms of one
  * thing: members by name, as JSON has them; a line of text, as the daemon keeps and people type it;
  * and, for the broker alone, lines with their secrets' values. Pure; knows no sockets. */
 #pragma once
@@ -33,7 +33,7 @@ enum binding_as {
 
 /* How much of an answer comes back, from all to nothing. */
 enum binding_answer {
-    BINDING_FULL,   /* all, with secrets blotted out */
+    BINDING_FULL,   /* all, with secrets hidden */
     BINDING_JSON,   /* the status, and a JSON body written anew */
     BINDING_STATUS, /* the status alone */
     BINDING_NONE,   /* 204 in any case */

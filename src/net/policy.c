@@ -23,11 +23,11 @@ static bool opened_itself(const struct policy_limits *limits, const struct addre
 bool policy_place_open(const struct policy_limits *limits, const struct address *to)
 {
     struct address inner;
-    bool coat = address_inner(to, &inner);
+    bool wrapped = address_inner(to, &inner);
     /* A range that is opened for a site's servers was not meant for this machine, which is in it, nor for
      * what hands out credentials. */
     if (in_ranges(limits->closed, limits->n_closed, to) || address_is_guarded(to) ||
-        (coat &&
+        (wrapped &&
          (in_ranges(limits->closed, limits->n_closed, &inner) || address_is_guarded(&inner))))
         return opened_itself(limits, to);
     return in_ranges(limits->opened, limits->n_opened, to) || address_kind_of(to) == ADDRESS_PUBLIC;
@@ -41,7 +41,7 @@ static bool port_fits(const struct policy_rule *rule, uint16_t port)
     return rule->n_ports == 0;
 }
 
-/* A denied address is denied in every coat; an allowed one is allowed as it was written. */
+/* A denied address is denied in every form; an allowed one is allowed as it was written. */
 static bool range_fits(const struct policy_rule *rule, const struct address *to)
 {
     struct address inner;

@@ -153,7 +153,7 @@ TEST(special_places_are_out_of_reach_unless_the_operator_opens_them)
     CHECK_EQ(policy_judge(&p, &limits, &f).why, POLICY_BY_PLACE);
     f.to = at(IP); /* public, but this machine's own */
     CHECK_EQ(policy_judge(&p, &limits, &f).why, POLICY_BY_PLACE);
-    f.to = at("64:ff9b::5db8:d822"); /* the same in another coat */
+    f.to = at("64:ff9b::5db8:d822"); /* the same in another form */
     CHECK_EQ(policy_judge(&p, &limits, &f).why, POLICY_BY_PLACE);
     /* It must be opened itself, not along with others. */
     CHECK_OK(range_parse("10.1.2.3", 8, &closed));
@@ -195,7 +195,7 @@ TEST(a_wide_range_opens_neither_the_machine_nor_metadata)
           policy_place_open(&limits, &own6));
 }
 
-TEST(a_denied_range_is_denied_in_every_coat)
+TEST(a_denied_range_is_denied_in_every_form)
 {
     const char *p = "deny 93.184.0.0/16\nallow *";
     CHECK_EQ(verdict(p, (struct try){ "64:ff9b::5db8:d822", 80, NONE, NULL, NULL }), POLICY_DENY);

@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "base/hex.h"
-#include "net/blot_private.h"
+#include "net/redact_private.h"
 
 /* n hex digits; ESCAPE_MORE while digits are missing. */
 static int read_hex(const char *p, unsigned have, unsigned want)
@@ -58,7 +58,7 @@ static int read_number(const char *p, unsigned n)
             return ESCAPE_NONE;
         v = v * (hex ? 16 : 10) + d;
     }
-    return n < BLOT_TOKEN_MAX - 1 ? ESCAPE_MORE : ESCAPE_NONE;
+    return n < REDACT_TOKEN_MAX - 1 ? ESCAPE_MORE : ESCAPE_NONE;
 }
 
 static int read_entity(const char *p, unsigned n)

@@ -10,27 +10,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/blot_private.h"
+#include "net/redact_private.h"
 
 #define FORM_MIN 6 /* characters */
 #define RUN_MIN 12
 
-bool blot_is_break(unsigned char c)
+bool redact_is_break(unsigned char c)
 {
     return c == '\r' || c == '\n' || c == ' ' || c == '\t';
 }
 
-bool blot_is_between(unsigned char c)
+bool redact_is_between(unsigned char c)
 {
-    return blot_is_break(c) || c == '\0' || c == ':' || c == '-' || c == '=' || c == ',';
+    return redact_is_break(c) || c == '\0' || c == ':' || c == '-' || c == '=' || c == ',';
 }
 
-unsigned char blot_fold(unsigned char c)
+unsigned char redact_fold(unsigned char c)
 {
     return c >= 'A' && c <= 'Z' ? (unsigned char)(c | 0x20) : c;
 }
 
-unsigned char blot_pack(unsigned char c)
+unsigned char redact_pack(unsigned char c)
 {
     return c == '-' ? '+' : c == '_' ? '/' : c;
 }
@@ -85,8 +85,8 @@ typedef size_t byte_form(unsigned char c, char out[EACH_MAX]);
 
 static size_t as_text(unsigned char c, char out[EACH_MAX])
 {
-    out[0] = (char)blot_fold(c);
-    return !blot_is_between(c);
+    out[0] = (char)redact_fold(c);
+    return !redact_is_between(c);
 }
 
 static size_t as_hex(unsigned char c, char out[EACH_MAX])
@@ -131,7 +131,7 @@ static int add_bytes(struct trie *t, byte_form *form, enum order order, const ch
     }
     if (len >= FORM_MIN)
         r = trie_add(t, text, len, order == BACKWARDS ? 0 : of_known);
-    /* A line end behind the first character is not skipped (take_folded in blot.c), so the rest
+    /* A line end behind the first character is not skipped (take_folded in redact.c), so the rest
      * is a word, too. */
     if (r == 0 && form == as_text && order == FORWARDS && len > FORM_MIN)
         r = trie_add(t, text + 1, len - 1, of_known ? of_known - 1 : 0);
@@ -166,7 +166,7 @@ static int add_folded(struct trie *t, const char *p, size_t n, size_t known)
     return r < 0 || known ? r : add_runs(t, p, n);
 }
 
-int blot_forms_add(struct blot_words *w, const char *p, size_t n, size_t known)
+int redact_forms_add(struct redact_words *w, const char *p, size_t n, size_t known)
 {
     int r = 0;
     for (size_t from = 0; from < base64.bits && r == 0; from += 2)

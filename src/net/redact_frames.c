@@ -1,4 +1,4 @@
-#include "net/blot_frames.h"
+#include "net/redact_frames.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static int put_frame(struct buf *out, unsigned first, const char *p, size_t n)
 {
-    unsigned char head[BLOT_FRAMES_HEAD_MAX] = { (unsigned char)first };
+    unsigned char head[REDACT_FRAMES_HEAD_MAX] = { (unsigned char)first };
     size_t n_head = n < 126 ? 2 : n < 65536 ? 4 : 10;
     head[1] = (unsigned char)(n < 126 ? n : n < 65536 ? 126 : 127);
     for (size_t i = 2; i < n_head; i++)
@@ -23,13 +23,13 @@ static int put_frame(struct buf *out, unsigned first, const char *p, size_t n)
 
 /* ---- heads ---- */
 
-static size_t head_size(const struct blot_frames *f)
+static size_t head_size(const struct redact_frames *f)
 {
     unsigned len = f->n_head > 1 ? f->head[1] & ~MASKED : 0;
     return len == 126 ? 4 : len == 127 ? 10 : 2;
 }
 
-static uint64_t payload_size(const struct blot_frames *f)
+static uint64_t payload_size(const struct redact_frames *f)
 {
     uint64_t n = 0;
     if (f->n_head == 2)
@@ -39,14 +39,15 @@ static uint64_t payload_size(const struct blot_frames *f)
     return n;
 }
 
-static int check_head(struct blot_frames *f)
+static int check_head(struct redact_frames *f)
 {
     unsigned opcode = f->head[0] & OPCODE;
     if ((f->head[0] & RESERVED) || (f->head[1] & MASKED) || f->left >> 63)
         return -EBADMSG;
     if (opcode & CONTROL)
-        return (f->head[0] & FIN) && f->left <= BLOT_FRAMES_CONTROL_MAX && opcode <= 10 ? 0
-                                                                                        : -EBADMSG;
+        return (f->head[0] & FIN) && f->left <= REDACT_FRAMES_CONTROL_MAX && opcode <= 10
+                   ? 0
+                   : -EBADMSG;
     if (opcode > 2 || (opcode == 0) != (f->opcode != 0))
         return -EBADMSG;
     if (opcode) {
@@ -59,7 +60,7 @@ static int check_head(struct blot_frames *f)
 /* ---- payloads ---- */
 
 /* What of a message is clean; `last`: that is the end of it. */
-static int put_message(struct blot_frames *f, const struct buf *clean, bool last, struct buf *out)
+static int put_message(struct redact_frames *f, const struct buf *clean, bool last, struct buf *out)
 {
     if (!clean->len && !last)
         return 0;
@@ -70,18 +71,18 @@ static int put_message(struct blot_frames *f, const struct buf *clean, bool last
     return r;
 }
 
-static int take_message(struct blot_frames *f, struct blot *blot, const char *p, size_t n,
+static int take_message(struct redact_frames *f, struct redact *redact, const char *p, size_t n,
                         struct buf *out)
 {
     _cleanup_(buf_done) struct buf clean = BUF_INIT(CLEAN_MAX);
     bool last = f->left == n && (f->head[0] & FIN);
-    int r = n ? blot_take(blot, p, n, &clean) : 0;
+    int r = n ? redact_take(redact, p, n, &clean) : 0;
     if (r >= 0 && last)
-        r = blot_end(blot, &clean);
+        r = redact_end(redact, &clean);
     return r < 0 ? r : put_message(f, &clean, last, out);
 }
 
-static int take_control(struct blot_frames *f, struct blot *blot, const char *p, size_t n,
+static int take_control(struct redact_frames *f, struct redact *redact, const char *p, size_t n,
                         struct buf *out)
 {
     if (n)
@@ -89,7 +90,7 @@ static int take_control(struct blot_frames *f, struct blot *blot, const char *p,
     f->n_control += n;
     if (f->left != n)
         return 0;
-    int r = blot_whole(blot->words, f->control, f->n_control);
+    int r = redact_whole(redact->words, f->control, f->n_control);
     if (r >= 0)
         r = put_frame(out, f->head[0], f->control, f->n_control);
     f->n_control = 0;
@@ -98,7 +99,7 @@ static int take_control(struct blot_frames *f, struct blot *blot, const char *p,
 
 /* ---- all of it ---- */
 
-static int take_head(struct blot_frames *f, const char *p, size_t n, size_t *ret_used)
+static int take_head(struct redact_frames *f, const char *p, size_t n, size_t *ret_used)
 {
     size_t used = 0;
     while (used < n && f->n_head < head_size(f))
@@ -111,8 +112,8 @@ static int take_head(struct blot_frames *f, const char *p, size_t n, size_t *ret
     return check_head(f);
 }
 
-int blot_frames_take(struct blot_frames *f, struct blot *blot, const char *p, size_t n,
-                     struct buf *out)
+int redact_frames_take(struct redact_frames *f, struct redact *redact, const char *p, size_t n,
+                       struct buf *out)
 {
     int r = 0;
     while (r >= 0 && (n || f->in_payload)) {
@@ -123,7 +124,7 @@ int blot_frames_take(struct blot_frames *f, struct blot *blot, const char *p, si
             used = f->left < n ? (size_t)f->left : n;
             if (!used && f->left)
                 return 0;
-            r = (f->head[0] & CONTROL ? take_control : take_message)(f, blot, p, used, out);
+            r = (f->head[0] & CONTROL ? take_control : take_message)(f, redact, p, used, out);
             f->left -= used;
             f->in_payload = f->left > 0;
             f->n_head = f->in_payload ? f->n_head : 0;

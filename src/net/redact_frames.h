@@ -1,4 +1,4 @@
-/* blot_frames - a server's WebSocket messages on their way, with every secret blotted out.
+/* redact_frames - a server's WebSocket messages on their way, with every secret hidden.
  *
  * A message may come in any number of frames; it is looked through as one text and framed anew, so
  * that no border can part a secret. What is known to be free of one goes on at once, a message's end at the latest.
@@ -13,22 +13,22 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "net/blot.h"
+#include "net/redact.h"
 
-#define BLOT_FRAMES_HEAD_MAX 10
-#define BLOT_FRAMES_CONTROL_MAX 125
+#define REDACT_FRAMES_HEAD_MAX 10
+#define REDACT_FRAMES_CONTROL_MAX 125
 
-struct blot_frames {
-    unsigned char head[BLOT_FRAMES_HEAD_MAX];
+struct redact_frames {
+    unsigned char head[REDACT_FRAMES_HEAD_MAX];
     unsigned n_head;
     bool in_payload;
     uint64_t left;   /* of this frame's payload */
     unsigned opcode; /* of the message that is under way; 0: none is */
     bool begun;      /* a frame of it has gone on */
-    char control[BLOT_FRAMES_CONTROL_MAX];
+    char control[REDACT_FRAMES_CONTROL_MAX];
     size_t n_control;
 };
 
 /* Appends what may go on; a zeroed `f` is one that begins. -EBADMSG: not what a server may send. */
-int blot_frames_take(struct blot_frames *f, struct blot *blot, const char *p, size_t n,
-                     struct buf *out);
+int redact_frames_take(struct redact_frames *f, struct redact *redact, const char *p, size_t n,
+                       struct buf *out);

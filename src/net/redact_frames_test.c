@@ -1,4 +1,4 @@
-#include "net/blot_frames.h"
+#include "net/redact_frames.h"
 
 #include <errno.h>
 
@@ -29,16 +29,16 @@ static void read_messages(const struct buf *b, struct buf *out)
 
 static int pass(const char *p, size_t n, size_t piece, struct buf *out)
 {
-    struct blot_words *w = blot_words_new();
-    struct blot_frames f = { 0 };
-    struct blot b;
+    struct redact_words *w = redact_words_new();
+    struct redact_frames f = { 0 };
+    struct redact b;
     int r = 0;
-    CHECK_OK(blot_words_add(w, "secret-1", 8));
-    CHECK_OK(blot_init(&b, w));
+    CHECK_OK(redact_words_add(w, "secret-1", 8));
+    CHECK_OK(redact_init(&b, w));
     for (size_t at = 0; at < n && r >= 0; at += piece)
-        r = blot_frames_take(&f, &b, p + at, n - at < piece ? n - at : piece, out);
-    blot_done(&b);
-    blot_words_unref(w);
+        r = redact_frames_take(&f, &b, p + at, n - at < piece ? n - at : piece, out);
+    redact_done(&b);
+    redact_words_unref(w);
     return r;
 }
 

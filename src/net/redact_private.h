@@ -1,6 +1,6 @@
-/* blot_private - the tries that blot.c, blot_escape.c, blot_words.c and blot_forms.c share. */
+/* redact_private - the tries that redact.c, redact_escape.c, redact_words.c and redact_forms.c share. */
 #pragma once
-#include "net/blot.h"
+#include "net/redact.h"
 
 struct trie_node {
     uint32_t child, next; /* 0: none; the root is nobody's child */
@@ -19,7 +19,7 @@ struct trie {
     uint32_t first[256];  /* the root's children by their byte */
 };
 
-struct blot_words {
+struct redact_words {
     unsigned refs;
     bool sealed;
     struct trie plain, packed, folded;
@@ -28,16 +28,16 @@ struct blot_words {
 
 int trie_add(struct trie *t, const char *p, size_t n, size_t known);
 uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char c);
-int blot_words_seal(struct blot_words *w); /* nothing is added any more */
+int redact_words_seal(struct redact_words *w); /* nothing is added any more */
 
-/* ---- blot_forms.c ---- */
-int blot_forms_add(struct blot_words *w, const char *p, size_t n, size_t known);
-bool blot_is_break(unsigned char c);   /* skipped in base64 */
-bool blot_is_between(unsigned char c); /* skipped in folded forms */
-unsigned char blot_fold(unsigned char c);
-unsigned char blot_pack(unsigned char c); /* base64's second alphabet in terms of the first */
+/* ---- redact_forms.c ---- */
+int redact_forms_add(struct redact_words *w, const char *p, size_t n, size_t known);
+bool redact_is_break(unsigned char c);   /* skipped in base64 */
+bool redact_is_between(unsigned char c); /* skipped in folded forms */
+unsigned char redact_fold(unsigned char c);
+unsigned char redact_pack(unsigned char c); /* base64's second alphabet in terms of the first */
 
-/* ---- blot_escape.c ---- */
+/* ---- redact_escape.c ---- */
 enum { ESCAPE_NONE = -1, ESCAPE_MORE = -2 };
 /* The value of an escape of n characters: a byte after a percent sign, else a character. */
 int escape_read(const char *p, unsigned n);

@@ -1,4 +1,4 @@
-#include "net/blot.h"
+#include "net/redact.h"
 
 #include <errno.h>
 
@@ -8,27 +8,27 @@
 #define SECRET "sk-live/9+Zx\"Q&7é"
 
 /* What comes out when it goes in in pieces of this size. */
-static void pass(struct blot_words *w, const char *p, size_t n, size_t piece, struct buf *out)
+static void pass(struct redact_words *w, const char *p, size_t n, size_t piece, struct buf *out)
 {
-    struct blot b;
-    CHECK_OK(blot_init(&b, w));
+    struct redact b;
+    CHECK_OK(redact_init(&b, w));
     for (size_t at = 0; at < n; at += piece)
-        CHECK_OK(blot_take(&b, p + at, n - at < piece ? n - at : piece, out));
-    CHECK_OK(blot_end(&b, out));
-    blot_done(&b);
+        CHECK_OK(redact_take(&b, p + at, n - at < piece ? n - at : piece, out));
+    CHECK_OK(redact_end(&b, out));
+    redact_done(&b);
     CHECK_EQ(out->len, n);
 }
 
-static struct blot_words *words_of(const char *one, const char *two)
+static struct redact_words *words_of(const char *one, const char *two)
 {
-    struct blot_words *w = blot_words_new();
+    struct redact_words *w = redact_words_new();
     CHECK(w);
-    CHECK_OK(blot_words_add(w, one, strlen(one)));
-    CHECK_OK(blot_words_add(w, two, strlen(two)));
+    CHECK_OK(redact_words_add(w, one, strlen(one)));
+    CHECK_OK(redact_words_add(w, two, strlen(two)));
     return w;
 }
 
-static void check_all_cuts(struct blot_words *w, const char *in, const char *want)
+static void check_all_cuts(struct redact_words *w, const char *in, const char *want)
 {
     for (size_t piece = 1; piece <= strlen(in); piece++) {
         _cleanup_(buf_done) struct buf out = BUF_INIT(65536);
@@ -37,7 +37,7 @@ static void check_all_cuts(struct blot_words *w, const char *in, const char *wan
     }
 }
 
-TEST(a_secret_is_blotted_in_every_form_that_servers_echo)
+TEST(a_secret_is_redacted_in_every_form_that_servers_echo)
 {
     static const struct {
         const char *before, *form, *after;
@@ -57,7 +57,7 @@ TEST(a_secret_is_blotted_in_every_form_that_servers_echo)
         { "", "736b2d6c6976652f392b5a7822512637c3a9", "" },
         { "", "736B2D6C6976652F392B5A7822512637C3A9", "!" },
     };
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of(SECRET, "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of(SECRET, "");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char in[128], want[128];
         char stars[100];
@@ -73,7 +73,7 @@ TEST(a_secret_is_blotted_in_every_form_that_servers_echo)
 
 static void check_hidden(const char *in)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("Secret-Value-12", "");
     for (size_t piece = 1; piece <= strlen(in); piece++) {
         _cleanup_(buf_done) struct buf out = BUF_INIT(65536);
         size_t left = 0;
@@ -131,7 +131,7 @@ TEST(a_secret_is_found_in_forms_that_change_every_byte)
         { "base32, lower, in groups", BYTES("knvs 23dj ozss 6ojl lj4c eujg g46w e") },
         { "backwards", BYTES("b=7&Q\"xZ+9/evil-kS") },
     };
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Sk-live/9+Zx\"Q&7=b", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("Sk-live/9+Zx\"Q&7=b", "");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (size_t piece = 1; piece <= cases[i].n + 4; piece++) {
             _cleanup_(buf_done) struct buf in = BUF_INIT(65536), out = BUF_INIT(65536);
@@ -160,34 +160,34 @@ TEST(base32_is_found_at_every_place_in_its_group)
 /* The end of an event must not wait for the next one, whatever its last character is. */
 TEST(the_end_of_an_event_is_let_go)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("Secret-Value-12", "");
     for (int c = ' '; c < 0x7f; c++) {
         char event[] = "data: ?\n\n";
         _cleanup_(buf_done) struct buf out = BUF_INIT(100);
-        struct blot b;
+        struct redact b;
         event[6] = (char)c;
-        CHECK_OK(blot_init(&b, w));
-        CHECK_OK(blot_take(&b, event, strlen(event), &out));
+        CHECK_OK(redact_init(&b, w));
+        CHECK_OK(redact_take(&b, event, strlen(event), &out));
         CHECK_EQ(out.len, strlen(event));
-        blot_done(&b);
+        redact_done(&b);
     }
 }
 
 TEST(what_stands_before_a_secret_makes_no_escape_of_it)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("abcdef-12", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("abcdef-12", "");
     check_all_cuts(w, "%ABCDEF-12 \\x%abcdef-12", "%********* \\x%*********");
 }
 
 TEST(a_short_secret_is_found_as_it_is_alone)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("ab-c", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("ab-c", "");
     check_all_cuts(w, "abc ABC cba 99 ab-c", "abc ABC cba 99 ****");
 }
 
 TEST(what_only_begins_like_a_form_is_let_go)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("Secret-Value-12", "");
     static const char *const texts[] = {
         "53:65:63:72:00",       "secret",           "KNSWG4TFOQ",
         "536563726574",         "%2553%2565%2563",  "21-eul",
@@ -200,7 +200,7 @@ TEST(what_only_begins_like_a_form_is_let_go)
 /* Of a character that it shares with its neighbour a few bits are left. */
 TEST(base64_is_found_at_every_place_in_its_group)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("Secret-Value-12", "");
     check_all_cuts(w, "U2VjcmV0LVZhbHVlLTEy", "********************");
     check_all_cuts(w, "YVNlY3JldC1WYWx1ZS0xMg==", "YV********************==");
     check_all_cuts(w, "YWFTZWNyZXQtVmFsdWUtMTI=", "YWF********************=");
@@ -208,7 +208,8 @@ TEST(base64_is_found_at_every_place_in_its_group)
 
 TEST(urls_alphabet_is_the_same_to_it)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("\xfb\xff\xbe\xfb\xff\xbe", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w =
+        words_of("\xfb\xff\xbe\xfb\xff\xbe", "");
     check_all_cuts(w, "++/7/++-", "++/7/++-");
     check_all_cuts(w, "+/+++/++", "********");
     check_all_cuts(w, "-_---_--", "********");
@@ -216,7 +217,7 @@ TEST(urls_alphabet_is_the_same_to_it)
 
 TEST(several_secrets_that_overlap_are_all_found)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("abcdefgh", "cdef");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("abcdefgh", "cdef");
     check_all_cuts(w, "..abcdefX..cdef..abcdefgh", "..ab****X..****..********");
     check_all_cuts(w, "ababcdefgh", "ab********");
     check_all_cuts(w, "abcdecdef", "abcde****");
@@ -224,31 +225,31 @@ TEST(several_secrets_that_overlap_are_all_found)
 
 TEST(a_secret_that_looks_like_an_escape_is_found_as_it_is)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("a%41b\\nc", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("a%41b\\nc", "");
     check_all_cuts(w, "<a%41b\\nc>", "<********>");
     check_all_cuts(w, "<a%2541b%5Cnc>", "<************>");
 }
 
 TEST(bytes_are_held_only_while_they_may_begin_a_secret)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("token", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("token", "");
     _cleanup_(buf_done) struct buf out = BUF_INIT(100);
-    struct blot b;
-    CHECK_OK(blot_init(&b, w));
-    CHECK_OK(blot_take(&b, "data: x\n\n", 9, &out));
+    struct redact b;
+    CHECK_OK(redact_init(&b, w));
+    CHECK_OK(redact_take(&b, "data: x\n\n", 9, &out));
     CHECK_EQ(out.len, 9);
-    CHECK_OK(blot_take(&b, "to", 2, &out));
+    CHECK_OK(redact_take(&b, "to", 2, &out));
     CHECK_EQ(out.len, 9);
-    CHECK_OK(blot_take(&b, "m", 1, &out));
+    CHECK_OK(redact_take(&b, "m", 1, &out));
     CHECK_STR(out.data, "data: x\n\ntom");
-    CHECK_OK(blot_take(&b, " token", 6, &out)); /* all of it is there */
+    CHECK_OK(redact_take(&b, " token", 6, &out)); /* all of it is there */
     CHECK_STR(out.data, "data: x\n\ntom *****");
-    blot_done(&b);
+    redact_done(&b);
 }
 
-TEST(a_secret_that_the_end_cut_off_is_blotted_too)
+TEST(a_secret_that_the_end_cut_off_is_redacted_too)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("0123456789abcdef", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("0123456789abcdef", "");
     check_all_cuts(w, "x 0123456789abcde", "x ***************");
     check_all_cuts(w, "x 0123", "x 0123");
 }
@@ -260,14 +261,14 @@ TEST(who_guesses_how_a_secret_begins_is_not_told)
         "x sk-ant-api03-A", "x sk-ant-api03-B", "x sk-ant-api03-ABCDEFGH",  "&#x0073;", "&#x0074;",
         "%73%6b%2d%61",     "c2stYW50LWFwaTAz", "736b2d616e742d6170693033",
     };
-    _cleanup_(blot_words_unrefp) struct blot_words *w =
+    _cleanup_(redact_words_unrefp) struct redact_words *w =
         words_of("sk-ant-api03-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "");
     for (size_t i = 0; i < ARRAY_LEN(guesses); i++)
         check_all_cuts(w, guesses[i], guesses[i]);
     check_all_cuts(w, "x sk-ant-api03-ABCDEFGHIJKLMNOPQRSTU",
                    "x **********************************");
-    _cleanup_(blot_words_unrefp) struct blot_words *pair = blot_words_new();
-    CHECK_OK(blot_words_add_behind(pair, "well-known-user:Pass-Word-9", 27, 16));
+    _cleanup_(redact_words_unrefp) struct redact_words *pair = redact_words_new();
+    CHECK_OK(redact_words_add_behind(pair, "well-known-user:Pass-Word-9", 27, 16));
     check_all_cuts(pair, "well-known-user:Pass-Wo", "well-known-user:Pass-Wo");
     check_all_cuts(pair, "well-known-user:Pass-Word", "*************************");
     check_all_cuts(pair, "d2VsbC1rbm93bi11c2VyOlBhc3M", "d2VsbC1rbm93bi11c2VyOlBhc3M");
@@ -275,24 +276,24 @@ TEST(who_guesses_how_a_secret_begins_is_not_told)
 
 TEST(breaks_within_base64_hold_no_more_than_a_few)
 {
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("Secret-Value-12", "");
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("Secret-Value-12", "");
     _cleanup_(buf_done) struct buf out = BUF_INIT(1 << 20);
-    struct blot b;
-    CHECK_OK(blot_init(&b, w));
-    CHECK_OK(blot_take(&b, "U2Vjcm", 6, &out));
+    struct redact b;
+    CHECK_OK(redact_init(&b, w));
+    CHECK_OK(redact_take(&b, "U2Vjcm", 6, &out));
     for (int i = 0; i < 100000; i++)
-        CHECK_OK(blot_take(&b, "\n", 1, &out));
+        CHECK_OK(redact_take(&b, "\n", 1, &out));
     CHECK_EQ(out.len, 100006);
-    blot_done(&b);
+    redact_done(&b);
 }
 
 TEST(nothing_is_looked_for_without_secrets_and_none_may_be_too_long)
 {
-    static char big[BLOT_WORD_MAX + 1];
-    _cleanup_(blot_words_unrefp) struct blot_words *w = words_of("", "");
+    static char big[REDACT_WORD_MAX + 1];
+    _cleanup_(redact_words_unrefp) struct redact_words *w = words_of("", "");
     char text[] = "all of it";
-    CHECK_OK(blot_whole(w, text, strlen(text)));
-    CHECK_OK(blot_whole(NULL, text, strlen(text)));
+    CHECK_OK(redact_whole(w, text, strlen(text)));
+    CHECK_OK(redact_whole(NULL, text, strlen(text)));
     CHECK_STR(text, "all of it");
-    CHECK_EQ(blot_words_add(w, big, sizeof(big)), -E2BIG);
+    CHECK_EQ(redact_words_add(w, big, sizeof(big)), -E2BIG);
 }

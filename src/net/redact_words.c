@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/blot_private.h"
+#include "net/redact_private.h"
 
 #define CUT_MIN 8      /* of one that is cut off: what nobody guesses in one go, */
 #define CUT_MISSING 15 /* or so many are missing at most; many secrets begin with what is known */
@@ -123,40 +123,40 @@ uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char c)
 
 /* ---- life ---- */
 
-struct blot_words *blot_words_new(void)
+struct redact_words *redact_words_new(void)
 {
-    struct blot_words *w = calloc(1, sizeof(*w));
+    struct redact_words *w = calloc(1, sizeof(*w));
     if (!w)
         return NULL;
     w->refs = 1;
     if (trie_init(&w->plain) < 0 || trie_init(&w->packed) < 0 || trie_init(&w->folded) < 0) {
-        blot_words_unref(w);
+        redact_words_unref(w);
         return NULL;
     }
     return w;
 }
 
-int blot_words_add(struct blot_words *w, const char *p, size_t n)
+int redact_words_add(struct redact_words *w, const char *p, size_t n)
 {
-    return blot_words_add_behind(w, p, n, 0);
+    return redact_words_add_behind(w, p, n, 0);
 }
 
-int blot_words_add_behind(struct blot_words *w, const char *p, size_t n, size_t known)
+int redact_words_add_behind(struct redact_words *w, const char *p, size_t n, size_t known)
 {
     if (n == 0)
         return 0;
-    if (n > BLOT_WORD_MAX)
+    if (n > REDACT_WORD_MAX)
         return -E2BIG;
     int r = trie_add(&w->plain, p, n, known);
     if (r == 0)
-        r = blot_forms_add(w, p, n, known);
+        r = redact_forms_add(w, p, n, known);
     size_t nodes = w->plain.n + w->packed.n + w->folded.n;
-    return r < 0 ? r : nodes > BLOT_NODES_MAX ? -E2BIG : 0;
+    return r < 0 ? r : nodes > REDACT_NODES_MAX ? -E2BIG : 0;
 }
 
 /* ---- what may begin something ---- */
 
-static void mark(struct blot_words *w, unsigned first, unsigned second)
+static void mark(struct redact_words *w, unsigned first, unsigned second)
 {
     w->pairs[first][second / 64] |= 1ull << (second % 64);
 }
@@ -168,7 +168,7 @@ static bool is_escape(unsigned c)
 
 /* Mark the bytes that may follow `first` (`is` in that trie): the next character of a word, a
  * skipped separator, or an escape. */
-static void mark_seconds(struct blot_words *w, const struct trie *t, unsigned first,
+static void mark_seconds(struct redact_words *w, const struct trie *t, unsigned first,
                          unsigned char is, unsigned char (*read)(unsigned char c),
                          bool (*left_out)(unsigned char c))
 {
@@ -199,22 +199,22 @@ static bool never(unsigned char c)
 /* The separators that are skipped behind a first folded character. */
 static bool is_near(unsigned char c)
 {
-    return blot_is_between(c) && !blot_is_break(c);
+    return redact_is_between(c) && !redact_is_break(c);
 }
 
-static void mark_pairs(struct blot_words *w)
+static void mark_pairs(struct redact_words *w)
 {
     for (unsigned first = 0; first < 256; first++) {
         unsigned char c = (unsigned char)first;
         mark_seconds(w, &w->plain, first, c, as_it_is, never);
-        mark_seconds(w, &w->packed, first, blot_pack(c), blot_pack, blot_is_break);
-        mark_seconds(w, &w->folded, first, blot_fold(c), blot_fold, is_near);
+        mark_seconds(w, &w->packed, first, redact_pack(c), redact_pack, redact_is_break);
+        mark_seconds(w, &w->folded, first, redact_fold(c), redact_fold, is_near);
         for (unsigned second = 0; is_escape(first) && second < 256; second++)
             mark(w, first, second);
     }
 }
 
-int blot_words_seal(struct blot_words *w)
+int redact_words_seal(struct redact_words *w)
 {
     if (w->sealed)
         return 0;
@@ -225,14 +225,14 @@ int blot_words_seal(struct blot_words *w)
     return 0;
 }
 
-struct blot_words *blot_words_ref(struct blot_words *w)
+struct redact_words *redact_words_ref(struct redact_words *w)
 {
     if (w)
         w->refs++;
     return w;
 }
 
-void blot_words_unref(struct blot_words *w)
+void redact_words_unref(struct redact_words *w)
 {
     if (!w || --w->refs > 0)
         return;

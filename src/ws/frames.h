@@ -4,7 +4,7 @@
  * comes and nothing of it is kept, however long a frame says that it is. Close is the end of one
  * direction. Read strictly: what the RFC forbids, text and extensions included, is -EPROTO. wslay
  * does the reading and writing of frames; no I/O is done here. Messages of others, whose borders are to be
- * kept, are read by net/blot_frames.h. */
+ * kept, are read by net/redact_frames.h. */
 #pragma once
 #include <stddef.h>
 
