@@ -1,4 +1,4 @@
-"""What docs/api.md offers programs that cannot resolve names under `localhost`, done by Python and Node as it stands there."""
+"""What docs/api/previews.md offers programs that cannot resolve names under `localhost`, done by Python and Node as it stands there."""
 import json
 import pathlib
 import re
@@ -11,13 +11,13 @@ from harness import DEADLINE
 from preview_kit import host_of, site  # noqa: F401 - a fixture
 from test_forward import forward
 
-API = (pathlib.Path(__file__).parents[1] / "docs" / "api.md").read_text()
+API = (pathlib.Path(__file__).parents[1] / "docs" / "api" / "previews.md").read_text()
 PORT = 3000
 
 
 def offered(pattern):
     """Code that the documentation has, with the name that the test's daemon knows."""
-    table = API.split("### Names under localhost")[1].split("\n### ")[0]
+    table = API.split("## Names under localhost")[1].split("\n## ")[0]
     return re.search(pattern, table).group(0)
 
 
