@@ -34,7 +34,7 @@ is_build_link() # path
     [ -L "$1" ] && case $(readlink "$1") in */build/warren) ;; *) false ;; esac
 }
 
-# End a daemon: it needs 20 seconds at most (src/front/main.c). One that does not end by itself is
+# End a daemon: it needs 20 seconds at most (src/daemon/main.c). One that does not end by itself is
 # killed; the next start finds all that is there, as after a crash.
 stop_daemon() # pid
 {

@@ -14,7 +14,7 @@
 #include "front/http/auth.h"
 #include "front/http/cors.h"
 #include "front/http/relay.h"
-#include "front/previews.h"
+#include "daemon/previews.h"
 #include "net/preview.h"
 
 #define INTERPRETER_PORT 49999

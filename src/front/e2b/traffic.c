@@ -5,7 +5,7 @@
 
 #include "core/token.h"
 #include "front/e2b/e2b.h"
-#include "front/previews.h"
+#include "daemon/previews.h"
 
 #define HOST_MAX 200
 

@@ -8,7 +8,7 @@
 #include "core/disk.h"
 #include "core/keeper.h"
 #include "front/http/server.h"
-#include "front/listen.h"
+#include "daemon/listen.h"
 #include "front/native/native.h"
 #include "wire/keeper.h"
 

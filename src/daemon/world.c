@@ -1,4 +1,4 @@
-#include "front/world.h"
+#include "daemon/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "front/e2b/e2b.h"
 #include "front/http/server.h"
 #include "front/native/native.h"
-#include "front/previews.h"
-#include "front/walls.h"
+#include "daemon/previews.h"
+#include "daemon/walls.h"
 
 #define LOG_MODULE "warrend"
 #define DRAIN_MS 5000

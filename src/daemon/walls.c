@@ -1,4 +1,4 @@
-#include "front/walls.h"
+#include "daemon/walls.h"
 
 #include <libgen.h>
 #include <limits.h>
@@ -10,8 +10,8 @@
 #include "confine/calls.h"
 #include "confine/paths.h"
 #include "confine/rights.h"
-#include "front/child.h"
-#include "front/options.h"
+#include "daemon/child.h"
+#include "daemon/options.h"
 
 #define LOG_MODULE "warrend"
 

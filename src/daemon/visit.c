@@ -1,4 +1,4 @@
-#include "front/visit.h"
+#include "daemon/visit.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include "core/port.h"
 #include "core/sandbox.h"
 #include "core/token.h"
-#include "front/previews.h"
+#include "daemon/previews.h"
 
 #define LOG_MODULE "preview"
 #define DIAL_MS 5000

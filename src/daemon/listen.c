@@ -1,4 +1,4 @@
-#include "front/listen.h"
+#include "daemon/listen.h"
 
 #include <errno.h>
 #include <netdb.h>

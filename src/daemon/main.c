@@ -13,7 +13,7 @@
 #include "base/oom.h"
 #include "core/process.h"
 #include "front/native/native.h"
-#include "front/world.h"
+#include "daemon/world.h"
 
 #define LOG_MODULE "warrend"
 #define STOP_MAX_S 20 /* requests, keeper and broker get 5 each (world.c) */

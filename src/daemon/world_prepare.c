@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "core/key.h"
-#include "front/world.h"
+#include "daemon/world.h"
 #include "net/host.h"
 #include "wire/keeper.h"
 

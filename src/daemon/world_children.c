@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "front/resolvers.h"
-#include "front/world.h"
+#include "daemon/resolvers.h"
+#include "daemon/world.h"
 #include "net/proxy.h"
 
 #define NUMBER_MAX 16

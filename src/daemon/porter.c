@@ -1,4 +1,4 @@
-#include "front/porter.h"
+#include "daemon/porter.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "front/resolvers.h"
+#include "daemon/resolvers.h"
 
 #include <fcntl.h>
 #include <string.h>

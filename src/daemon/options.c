@@ -1,4 +1,4 @@
-#include "front/options.h"
+#include "daemon/options.h"
 
 #include <ctype.h>
 #include <errno.h>

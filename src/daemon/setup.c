@@ -1,4 +1,4 @@
-#include "front/setup.h"
+#include "daemon/setup.h"
 
 #include <dirent.h>
 #include <errno.h>

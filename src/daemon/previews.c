@@ -1,4 +1,4 @@
-#include "front/previews.h"
+#include "daemon/previews.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,8 +17,8 @@
 #include "core/network.h"
 #include "core/sandbox.h"
 #include "front/http/glance.h"
-#include "front/porter.h"
-#include "front/visit.h"
+#include "daemon/porter.h"
+#include "daemon/visit.h"
 #include "wire/broker.h"
 
 #define LOG_MODULE "preview"

@@ -6,10 +6,10 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "front/child.h"
-#include "front/listen.h"
-#include "front/options.h"
-#include "front/setup.h"
+#include "daemon/child.h"
+#include "daemon/listen.h"
+#include "daemon/options.h"
+#include "daemon/setup.h"
 #include "net/preview.h"
 #include "s3/credentials.h"
 

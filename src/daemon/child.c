@@ -1,4 +1,4 @@
-#include "front/child.h"
+#include "daemon/child.h"
 
 #include <assert.h>
 #include <errno.h>
