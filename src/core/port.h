@@ -9,6 +9,10 @@
 
 #define PORT_MAX 65535
 
+#define PORT_TOKEN "preview" /* the purpose of the token of a private sandbox's ports (token.h) */
+#define PORT_HOST_NOTE \
+    "preview.host" /* a note of a sandbox: what servers inside are told as Host */
+
 #define PORT_LIST_MAX 256
 #define PORT_PROGRAM_SIZE 128
 

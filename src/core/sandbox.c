@@ -104,8 +104,9 @@ void sandbox_leave(struct core *core, const char *id)
 }
 
 int sandbox_usage(struct core *core, const char *owner, const char *who,
-                  struct keeper_usage *ret_usage, struct err *err)
+                  struct sandbox_usage *ret_usage, struct err *err)
 {
+    struct keeper_usage u;
     struct table *t = &core->table;
     char id[ID_SIZE] = "";
     enum sandbox_state state = SANDBOX_GONE;
@@ -120,7 +121,10 @@ int sandbox_usage(struct core *core, const char *owner, const char *who,
         return row_missing(core, owner, who, NULL, err);
     if (state != SANDBOX_RUNNING && state != SANDBOX_STOPPED && state != SANDBOX_PAUSED)
         return not_running(err, who, state);
-    int r = keeper_ask_stat(core, id, ret_usage, err);
+    int r = keeper_ask_stat(core, id, &u, err);
+    if (r >= 0)
+        *ret_usage = (struct sandbox_usage){ u.cpu_us,     u.memory_bytes, u.memory_peak_bytes,
+                                             u.disk_bytes, u.oom_kills,    u.pids };
     /* The keeper knows no more of a stopped one than it must; that is not the caller's fault. */
     return r == -ENOENT ? not_running(err, who, state) : r;
 }

@@ -270,6 +270,10 @@ int sandbox_wake(struct core *core, const char *owner, const char *who, struct s
 /* A process of it was killed for want of memory: told by process.c. */
 void sandbox_note_oom(struct core *core, const char *id);
 
-struct keeper_usage;
+/* What it has used, and uses now. */
+struct sandbox_usage {
+    uint64_t cpu_us, memory_bytes, memory_peak_bytes, disk_bytes, oom_kills;
+    uint32_t pids;
+};
 int sandbox_usage(struct core *core, const char *owner, const char *who,
-                  struct keeper_usage *ret_usage, struct err *err);
+                  struct sandbox_usage *ret_usage, struct err *err);

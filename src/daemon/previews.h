@@ -12,9 +12,6 @@
 #include "core/core.h"
 #include "front/http/server.h"
 
-#define PREVIEWS_TOKEN "preview"     /* the purpose of a private sandbox's token (core/token.h) */
-#define PREVIEWS_HOST "preview.host" /* a note: what servers inside are told as Host */
-
 struct previews;
 
 /* Takes link_fd; keeps core and domain. */

@@ -24,7 +24,7 @@
 /* "${PORT}" stands for the port. */
 static void mask_host(const struct sandbox *s, unsigned port, char out[BROKER_HOST_SIZE])
 {
-    const char *mask = pairs_get(&s->spec.notes, PREVIEWS_HOST);
+    const char *mask = pairs_get(&s->spec.notes, PORT_HOST_NOTE);
     const char *mark = mask ? strstr(mask, "${PORT}") : NULL;
     int n = 0;
     if (mark)
@@ -76,7 +76,7 @@ static bool is_proven(struct core *core, const struct sandbox *s, unsigned port,
     if (by_pass(core, s, port, p->token, a) || by_pass(core, s, port, p->key, a))
         return true;
     a->life_s = KEY_LIFE_S;
-    return token_is(core, PREVIEWS_TOKEN, s->id, p->token) || by_key(core, s, p->key) ||
+    return token_is(core, PORT_TOKEN, s->id, p->token) || by_key(core, s, p->key) ||
            by_key(core, s, p->token);
 }
 

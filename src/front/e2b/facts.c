@@ -6,7 +6,6 @@
 #include "front/e2b/e2b.h"
 #include "front/e2b/envd.h"
 #include "front/http/fields.h"
-#include "wire/keeper.h"
 
 #define MIB (1024ull * 1024)
 
@@ -54,7 +53,7 @@ int envd_metrics(struct request *req, struct err *err)
     _cleanup_(envd_leave) struct envd envd = { 0 };
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
-    struct keeper_usage u = { 0 };
+    struct sandbox_usage u = { 0 };
     int r = envd_enter(req, &envd, err);
     if (r != 0)
         return r < 0 ? r : 0;

@@ -14,7 +14,6 @@
 #include "front/http/auth.h"
 #include "front/http/cors.h"
 #include "front/http/relay.h"
-#include "daemon/previews.h"
 #include "net/preview.h"
 
 #define INTERPRETER_PORT 49999
@@ -43,8 +42,7 @@ static int check_token(struct request *req, const struct visit *v, struct err *e
 {
     const char *token = request_header(req, "X-Access-Token");
     const char *visitor = request_header(req, "E2b-Traffic-Access-Token");
-    if (e2b_is_private(&v->s) &&
-        !(visitor && token_is(req->core, PREVIEWS_TOKEN, v->s.id, visitor)))
+    if (e2b_is_private(&v->s) && !(visitor && token_is(req->core, PORT_TOKEN, v->s.id, visitor)))
         return err_fail(err, FAIL_FORBIDDEN,
                         "The sandbox is private: send its token as e2b-traffic-access-token");
     bool runs = req->uri.nsegments == 2 && strcmp(req->uri.segments[1], "execute") == 0;

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/port.h"
 #include "core/token.h"
 #include "front/e2b/e2b.h"
-#include "daemon/previews.h"
 
 #define HOST_MAX 200
 
@@ -37,7 +37,7 @@ int e2b_read_traffic(const json_t *network, struct sandbox_spec *spec, struct er
     if (!json_is_string(mask) || !is_host(json_string_value(mask)))
         return err_fail(err, FAIL_INVALID_FIELD,
                         "'network.maskRequestHost' must be a host, such as localhost:${PORT}");
-    return pairs_add(&spec->notes, PREVIEWS_HOST, json_string_value(mask)) < 0
+    return pairs_add(&spec->notes, PORT_HOST_NOTE, json_string_value(mask)) < 0
                ? err_set(err, ENOMEM, "cannot allocate a sandbox")
                : 0;
 }
@@ -46,7 +46,7 @@ void e2b_put_traffic(struct jout *j, struct request *req, const struct sandbox *
 {
     char token[TOKEN_SIZE];
     if (e2b_is_private(s)) {
-        token_for(req->core, PREVIEWS_TOKEN, s->id, token);
+        token_for(req->core, PORT_TOKEN, s->id, token);
         jout_str(j, "trafficAccessToken", token);
     }
     if (req->preview_domain)
@@ -57,7 +57,7 @@ void e2b_put_traffic(struct jout *j, struct request *req, const struct sandbox *
 
 void e2b_put_access(struct jout *j, const struct sandbox *s)
 {
-    const char *mask = pairs_get(&s->spec.notes, PREVIEWS_HOST);
+    const char *mask = pairs_get(&s->spec.notes, PORT_HOST_NOTE);
     jout_bool(j, "allowPublicTraffic", !e2b_is_private(s));
     if (mask)
         jout_str(j, "maskRequestHost", mask);

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "core/disk.h"
-#include "core/keeper.h"
+#include "core/host.h"
 #include "core/core.h"
 #include "front/http/metrics_private.h"
 
@@ -102,7 +102,7 @@ static int put_host(struct core *core, struct buf *out)
         { "warren_build_info", GAUGE, "The version that runs.", "version=\"" WARREN_VERSION "\"",
           1 },
         { "warren_keeper_up", GAUGE, "Whether the keeper, the privileged half, listens.", NULL,
-          keeper_listens(core) },
+          host_has_keeper(core) },
         { "warren_host_cpus", GAUGE, "Processors of this machine.", NULL,
           (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) },
         { "warren_host_memory_size_bytes", GAUGE, "Memory of this machine.", NULL,

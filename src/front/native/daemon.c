@@ -1,16 +1,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/sysinfo.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include "core/disk.h"
-#include "core/keeper.h"
+#include "core/host.h"
 #include "front/http/server.h"
-#include "daemon/listen.h"
 #include "front/native/native.h"
-#include "wire/keeper.h"
+
+#define URL_MAX 128 /* a scheme, an address and a port */
 
 int native_health(struct request *req, struct err *err)
 {
@@ -18,7 +15,7 @@ int native_health(struct request *req, struct err *err)
     struct jout j = JOUT_INIT(&b);
     struct core_counts counts;
     struct disk_reading disk;
-    bool keeper = keeper_listens(req->core);
+    bool keeper = host_has_keeper(req->core);
 
     core_counts(req->core, &counts);
     disk_last(req->core, &disk);
@@ -31,19 +28,6 @@ int native_health(struct request *req, struct err *err)
     jout_close(&j, '}');
     return reply_json(req, keeper ? 200 : 503, &j);
 }
-
-static const struct {
-    uint32_t flag;
-    const char *name;
-} offers[] = {
-    { KEEPER_HAS_CGROUP2, "cgroup2" },           { KEEPER_HAS_CGROUP1, "cgroup1" },
-    { KEEPER_HAS_MEMORY, "memory_limit" },       { KEEPER_HAS_CPU, "cpu_limit" },
-    { KEEPER_HAS_PIDS, "pids_limit" },           { KEEPER_HAS_QUOTA, "disk_limit" },
-    { KEEPER_HAS_SIMPLE_QUOTA, "simple_quota" }, { KEEPER_HAS_FREEZER, "freezer" },
-    { KEEPER_HAS_KILL, "cgroup_kill" },          { KEEPER_HAS_IDMAP, "idmapped_mounts" },
-    { KEEPER_HAS_POOL_IMAGE, "pool_image" },     { KEEPER_HAS_MEMORY_IMAGES, "memory_images" },
-    { KEEPER_HAS_FENCE, "volume_fence" },
-};
 
 /* How full each area is (core/disk.h), read now. */
 static void put_disk(struct core *core, struct jout *j)
@@ -68,7 +52,7 @@ static void put_disk(struct core *core, struct jout *j)
 
 static void put_url(struct jout *j, const char *scheme, const char *where)
 {
-    char url[LISTEN_TEXT_MAX + 16];
+    char url[URL_MAX];
     if (where && snprintf(url, sizeof(url), "%s://%s", scheme, where) < (int)sizeof(url))
         jout_str(j, NULL, url);
 }
@@ -77,36 +61,30 @@ int native_host(struct request *req, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
     struct jout j = JOUT_INIT(&b);
-    struct keeper_request ask = { .version = KEEPER_VERSION, .op = KEEPER_PROBE };
-    struct keeper_reply probe = { 0 };
-    struct utsname kernel;
-    struct sysinfo mem;
+    struct host h;
 
-    int r = keeper_ask(req->core, &ask, &probe, err);
+    int r = host_look(req->core, &h, err);
     if (r < 0)
         return r;
-    if (uname(&kernel) < 0 || sysinfo(&mem) < 0)
-        return err_set(err, errno, "cannot ask the kernel about this host");
     jout_open(&j, NULL, '{');
     jout_str(&j, "version", WARREN_VERSION);
-    jout_str(&j, "kernel", kernel.release);
-    jout_str(&j, "machine", kernel.machine);
+    jout_str(&j, "kernel", h.kernel);
+    jout_str(&j, "machine", h.machine);
     jout_open(&j, "listen", '[');
     put_url(&j, "http", req->listen);
     put_url(&j, "https", req->tls_listen);
     jout_close(&j, ']');
-    jout_int(&j, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
-    jout_uint(&j, "memory_bytes", (uint64_t)mem.totalram * mem.mem_unit);
-    jout_uint(&j, "memory_free_bytes", (uint64_t)mem.freeram * mem.mem_unit);
-    jout_uint(&j, "pool_total_bytes", probe.room.pool_bytes);
-    jout_uint(&j, "pool_free_bytes", probe.room.pool_free_bytes);
+    jout_uint(&j, "cpus", h.cpus);
+    jout_uint(&j, "memory_bytes", h.memory_bytes);
+    jout_uint(&j, "memory_free_bytes", h.memory_free_bytes);
+    jout_uint(&j, "pool_total_bytes", h.pool_bytes);
+    jout_uint(&j, "pool_free_bytes", h.pool_free_bytes);
     jout_str(&j, "data_dir", core_data_name(req->core));
     put_disk(req->core, &j);
-    probe.memory_text[sizeof(probe.memory_text) - 1] = '\0';
-    jout_str(&j, "criu", probe.memory_text);
+    jout_str(&j, "criu", h.criu);
     jout_open(&j, "features", '{');
-    for (size_t i = 0; i < ARRAY_LEN(offers); i++)
-        jout_bool(&j, offers[i].name, probe.probe & offers[i].flag);
+    for (size_t i = 0; i < h.n_features; i++)
+        jout_bool(&j, h.features[i].name, h.features[i].here);
     jout_close(&j, '}');
     jout_close(&j, '}');
     return reply_json(req, 200, &j);

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "front/http/fields.h"
 #include "front/native/native.h"
-#include "wire/keeper.h"
 
 #define MIB (1024u * 1024)
 #define FATE_MS 500
@@ -253,7 +252,7 @@ int native_sandbox_usage(struct request *req, struct err *err)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
     struct jout j = JOUT_INIT(&b);
-    struct keeper_usage u;
+    struct sandbox_usage u;
 
     int r = sandbox_usage(req->core, req->owner, req->args[0], &u, err);
     if (r < 0)
