@@ -386,6 +386,7 @@ def test_who_is_refused_wakes_nobody(envd, api):
         for token in (None, "wrong"):
             assert envd.rpc(path[1:], headers={"X-Access-Token": token}).status == status
     assert envd.call("GET", "/files?path=x&signature=v1_wrong", headers={"X-Access-Token": None}).status == 401
+    assert envd.call("GET", "/health", headers={"X-Access-Token": None}).status == 204, "everyone may ask whether it runs"
     assert api.get(box)["state"] == "frozen"
     assert envd.rpc("process.Process/List").status == 200 and api.get(box)["state"] == "running"
     api.ok("PATCH", f"/v1/sandboxes/{box}", {"freeze_after_s": None})

@@ -22,8 +22,7 @@ static int let_in(struct request *req, const char *id, struct err *err)
 /* Of one that does not run callers hear so, as from the platform's own proxy, which asks for no token. */
 static int refuse(struct request *req, const char *id, struct err *err)
 {
-    _cleanup_(sandbox_done) struct sandbox s = { 0 };
-    if (id && (sandbox_get(req->core, NULL, id, &s, NULL) < 0 || s.state != SANDBOX_RUNNING))
+    if (id && !e2b_runs(req->core, id))
         (void)err_set(err, ENOTCONN, "The sandbox was not found");
     return request_stranger(req, -err->code, err);
 }

@@ -13,6 +13,8 @@ extern const struct dialect e2b_dialect;
 
 /* A sandbox whose client asked for no token, as older ones may: envd is open to who knows its id. */
 bool e2b_is_open(const struct sandbox *s);
+/* Does one with this id run? Looking at it neither wakes it nor keeps it awake, so everyone may ask. */
+bool e2b_runs(struct core *core, const char *id);
 #define E2B_OPEN "e2b.open"          /* the name of that note */
 #define E2B_PRIVATE_PREFIX "warren." /* metadata of other programs of ours, not shown */
 

@@ -65,37 +65,20 @@ static int read_user(struct request *req, struct envd *envd)
     return 0;
 }
 
-static int go_in(struct request *req, const char *id, bool wake, struct envd *envd, struct err *err)
-{
-    *envd = (struct envd){ 0 };
-    int r = sandbox_enter_awake(req->core, NULL, id, &envd->s, err);
-    if (r < 0 && wake && e2b_wake(req, id) >= 0)
-        r = sandbox_enter_awake(req->core, NULL, id, &envd->s, err);
-    if (r < 0)
-        return err_set(err, ENOTCONN, "The sandbox was not found");
-    envd->core = req->core;
-    return 0;
-}
-
 int envd_enter(struct request *req, struct envd *ret_envd, struct err *err)
 {
-    int r = go_in(req, req->subject, true, ret_envd, err);
-    if (r >= 0 && read_user(req, ret_envd) < 0) {
-        envd_leave(ret_envd);
-        r = err_fail(err, FAIL_UNAUTHORIZED, "the user of this request is not understood");
-    }
-    return r;
-}
-
-int envd_look(struct request *req, const char *id, struct err *err)
-{
-    struct envd envd;
-    if (!id_valid(id))
-        return err_fail(err, FAIL_INVALID_REQUEST, "Invalid sandbox ID");
-    int r = go_in(req, id, false, &envd, err);
-    if (r >= 0)
-        envd_leave(&envd);
-    return r;
+    const char *id = req->subject;
+    *ret_envd = (struct envd){ 0 };
+    int r = sandbox_enter_awake(req->core, NULL, id, &ret_envd->s, err);
+    if (r < 0 && e2b_wake(req, id) >= 0)
+        r = sandbox_enter_awake(req->core, NULL, id, &ret_envd->s, err);
+    if (r < 0)
+        return err_set(err, ENOTCONN, "The sandbox was not found");
+    ret_envd->core = req->core;
+    if (read_user(req, ret_envd) == 0)
+        return 0;
+    envd_leave(ret_envd);
+    return err_fail(err, FAIL_UNAUTHORIZED, "the user of this request is not understood");
 }
 
 void envd_leave(struct envd *envd)

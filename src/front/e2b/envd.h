@@ -24,8 +24,6 @@ struct envd {
  * that. -ENOTCONN: it is not there or does not run, which the dialect answers with 502 (envd_gone). */
 int envd_enter(struct request *req, struct envd *ret_envd, struct err *err);
 void envd_leave(struct envd *envd);
-/* Does it run? For everyone; nothing is woken. -ENOTCONN as above. */
-int envd_look(struct request *req, const char *id, struct err *err);
 
 /* Enter and read the request's message: 0 and entered; 1: it was not understood, which is replied
  * to already; below zero as of envd_enter. */

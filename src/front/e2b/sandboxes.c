@@ -20,6 +20,12 @@ bool e2b_is_open(const struct sandbox *s)
     return pairs_get(&s->spec.notes, E2B_OPEN) != NULL;
 }
 
+bool e2b_runs(struct core *core, const char *id)
+{
+    _cleanup_(sandbox_done) struct sandbox s = { 0 };
+    return sandbox_get(core, NULL, id, &s, NULL) >= 0 && s.state == SANDBOX_RUNNING;
+}
+
 /* ---- answers ---- */
 
 bool e2b_is_paused(const struct sandbox *s)
@@ -265,6 +271,9 @@ int e2b_sandbox_get(struct request *req, struct err *err)
 int e2b_health(struct request *req, struct err *err)
 {
     const char *id = request_header(req, "E2b-Sandbox-Id");
-    int r = id ? envd_look(req, id, err) : 0;
-    return r < 0 ? r : reply_empty(req);
+    if (id && !id_valid(id))
+        return err_fail(err, FAIL_INVALID_REQUEST, "Invalid sandbox ID");
+    if (id && !e2b_runs(req->core, id))
+        return err_set(err, ENOTCONN, "The sandbox was not found");
+    return reply_empty(req);
 }
