@@ -97,8 +97,8 @@ static void step(struct tls_client *v)
     int r = run_half(&v->out, &v->plain, &v->secured, &plain, &secured);
     if (r == 0)
         r = run_half(&v->in, &v->secured, &v->plain, &secured, &plain);
-    if (v->secured
-            .write_needs_in) /* it is writable all the while, which would keep the loop busy */
+    /* It is writable all the while, which would keep the loop busy. */
+    if (v->secured.write_needs_in)
         secured = (secured & ~(uint32_t)EPOLLOUT) | EPOLLIN;
     if (v->out.done)
         plain |= EPOLLPRI; /* never comes, but keeps it in the loop: a hangup is told */

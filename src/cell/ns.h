@@ -14,8 +14,7 @@
 #include "base/err.h"
 #include "kernel/cgroup.h"
 
-struct
-    ns_host; /* what all cells share: init's binary, the filter, what each sees of /dev, /proc and /sys */
+struct ns_host; /* what all cells share: init's binary, the filter, /dev and stand-ins */
 
 /* `shared` is a directory of root's; small filesystems are mounted in it in the caller's mount
  * namespace, which must be private. It becomes the working directory, and must stay it: a cell's child

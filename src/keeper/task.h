@@ -22,7 +22,8 @@ struct task {
 
 /* In the process, `work` gets the job and its end of the socket, and does not come back. */
 int task_start(struct task *t, void (*work)(void *job, int fd), void *job, struct err *err);
-/* What was said: a word; 0 and the bytes that task_end told; or why it failed. -ECHILD: it died. */
+/* Reads what the process said: a word; 0 and the bytes that task_end told; or why it failed. -ECHILD: the process
+ * died. */
 int task_hear(const struct task *t, uint64_t *ret_bytes, struct err *err);
 int task_go(const struct task *t);
 /* Ends the process if it has not ended, and has swept away what it left. */

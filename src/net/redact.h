@@ -17,7 +17,7 @@
 #define REDACT_WORD_MAX (16 * 1024)
 #define REDACT_NODES_MAX (640 * 1024) /* characters of all forms of all secrets, 32 bytes each */
 
-/* What is to be found; streams share it, and each keeps it alive. */
+/* The texts to find. Streams share them, and each stream keeps them alive. */
 struct redact_words;
 
 struct redact_words *redact_words_new(void); /* NULL: no memory */
